@@ -1,0 +1,41 @@
+/** Low-rank adapters. */
+import * as z from 'zod'
+
+import { positive, text } from './common.ts'
+
+export interface LoraOptions {
+  /** Rank of the adapters. */
+  readonly rank: number
+  /**
+   * Scale numerator: the adapter's output is multiplied by alpha / rank.
+   * @default the rank, at most 16 (OpenVLA's finetune.py: min(rank, 16))
+   */
+  readonly alpha?: number
+  /**
+   * Dropout on the adapter's input, 0 to below 1.
+   * @default 0
+   */
+  readonly dropout?: number
+  /**
+   * Names of the linears to adapt, as ends of their paths (`['q_proj', 'v_proj']`).
+   * @default every linear of the module
+   */
+  readonly targets?: readonly string[]
+}
+
+export interface Lora extends LoraOptions {
+  readonly kind: 'lora'
+}
+
+/** peft LoRA on the linears of the module, injected before sharding. `freeze` then speaks of the adapters; the base stays frozen. */
+export function lora(options: LoraOptions): Lora {
+  return { kind: 'lora', ...options }
+}
+
+export const loraSchema: z.ZodType<Lora> = z.strictObject({
+  kind: z.literal('lora'),
+  rank: positive,
+  alpha: z.number().positive().exactOptional(),
+  dropout: z.number().min(0).lt(1).exactOptional(),
+  targets: z.array(text).min(1).exactOptional(),
+})

@@ -1,0 +1,53 @@
+/** Image augmentation. */
+import * as z from 'zod'
+
+export interface ImageAugmentationOptions {
+  /**
+   * Share of the image's area that the random crop keeps, above 0 to 1. Evaluation and packages take the centre crop of the same area.
+   * @default no crop
+   */
+  readonly crop?: number
+  /**
+   * Largest relative change of brightness, 0 to 1.
+   * @default 0
+   */
+  readonly brightness?: number
+  /**
+   * Largest relative change of contrast, 0 to 1.
+   * @default 0
+   */
+  readonly contrast?: number
+  /**
+   * Largest relative change of saturation, 0 to 1.
+   * @default 0
+   */
+  readonly saturation?: number
+  /**
+   * Largest shift of the hue, in turns, 0 to 0.5.
+   * @default 0
+   */
+  readonly hue?: number
+}
+
+export interface ImageAugmentation extends ImageAugmentationOptions {
+  readonly kind: 'imageAugmentation'
+}
+
+/**
+ * Random crop and colour changes, a function of (seed, update, position in the global batch) alone.
+ * OpenVLA: `imageAugmentation({ crop: 0.9, brightness: 0.2, contrast: 0.2, saturation: 0.2, hue: 0.05 })`.
+ */
+export function imageAugmentation(options: ImageAugmentationOptions): ImageAugmentation {
+  return { kind: 'imageAugmentation', ...options }
+}
+
+const strength = z.number().min(0).max(1)
+
+export const augmentSchema: z.ZodType<ImageAugmentation> = z.strictObject({
+  kind: z.literal('imageAugmentation'),
+  crop: z.number().positive().max(1).exactOptional(),
+  brightness: strength.exactOptional(),
+  contrast: strength.exactOptional(),
+  saturation: strength.exactOptional(),
+  hue: z.number().min(0).max(0.5).exactOptional(),
+})

@@ -1,0 +1,342 @@
+/** Which VLA: an own one, composed of parts, or a published family. */
+import * as z from 'zod'
+
+import { jsonRecord, positive, text, type Json } from './common.ts'
+
+// Vision
+
+export interface TimmVisionOptions {
+  /** Pretrained weights: a file or directory, relative to pipeline.ts. @default initialised from the seed */
+  readonly weights?: string
+  /** Side of the square input in pixels. @default the model's own */
+  readonly imageSize?: number
+  /** `'tokens'`: patch tokens of a ViT; `'map'`: feature map of a convolutional network. @default by the model */
+  readonly output?: 'tokens' | 'map'
+  /** `'tokens'`: block whose output is taken, from the end. `'map'`: stage. @default -2 (Prismatic), or the last stage */
+  readonly layer?: number
+  /** `'group'` replaces BatchNorm by GroupNorm, whose result does not depend on the batch. @default 'native' */
+  readonly norm?: 'native' | 'group'
+  /** Further keyword arguments of `timm.create_model`. */
+  readonly options?: Readonly<Record<string, Json>>
+}
+export interface TimmVision<Name extends string = string> extends TimmVisionOptions {
+  readonly kind: 'timm'
+  readonly name: Name
+}
+
+export interface TransformersVisionOptions {
+  /** Revision on the hub. */
+  readonly revision?: string
+  /** Side of the square input in pixels. @default the model's own */
+  readonly imageSize?: number
+  /** Layer whose hidden states are taken, from the end. @default -1 */
+  readonly layer?: number
+}
+export interface TransformersVision extends TransformersVisionOptions {
+  readonly kind: 'transformers'
+  /** Directory or hub id. */
+  readonly source: string
+}
+
+export type Tower = TimmVision | TransformersVision
+
+export interface FusedOptions {
+  /** Concatenate the towers' features on channels (Prismatic, OpenVLA) or in sequence. @default 'channels' */
+  readonly on?: 'channels' | 'sequence'
+}
+export interface FusedVision<T extends readonly Tower[] = readonly Tower[]> extends FusedOptions {
+  readonly kind: 'fused'
+  readonly towers: T
+}
+
+export type Vision = Tower | FusedVision
+
+/** A vision tower from timm. */
+export function timmVision<const Name extends string>(name: Name, options?: TimmVisionOptions): TimmVision<Name> {
+  return { kind: 'timm', name, ...options }
+}
+
+/** A vision tower from transformers, by directory or hub id. */
+export function transformersVision(source: string, options?: TransformersVisionOptions): TransformersVision {
+  return { kind: 'transformers', source, ...options }
+}
+
+/** Several towers on the same image. */
+export function fused<const T extends readonly Tower[]>(towers: T, options?: FusedOptions): FusedVision<T> {
+  return { kind: 'fused', towers, ...options }
+}
+
+// Projector
+
+export type Projector =
+  | { readonly kind: 'linear' }
+  | { readonly kind: 'mlp'; readonly layers: number }
+  | { readonly kind: 'fusedMlp' }
+  | { readonly kind: 'spatialSoftArgmax'; readonly points: number }
+
+/** One linear layer from the vision width to the trunk's. */
+export function linear(): Projector {
+  return { kind: 'linear' }
+}
+
+/** `layers` linear layers with GELU between. */
+export function mlp(options: { readonly layers: number }): Projector {
+  return { kind: 'mlp', ...options }
+}
+
+/** Prismatic's fused projector: d -> 4d -> h -> h with GELU between. */
+export function fusedMlp(): Projector {
+  return { kind: 'fusedMlp' }
+}
+
+/** Key points of a feature map (expected coordinates under a spatial softmax), then one linear layer to one token. Needs `output: 'map'`. */
+export function spatialSoftArgmax(options: { readonly points: number }): Projector {
+  return { kind: 'spatialSoftArgmax', ...options }
+}
+
+// Language
+
+/** A transformers config of a causal language model. */
+export type LanguageConfig = { readonly model_type: string } & Readonly<Record<string, Json>>
+
+export interface PretrainedLM {
+  readonly kind: 'causalLM'
+  /** Directory or hub id. */
+  readonly source: string
+  readonly revision?: string
+}
+export interface ConfiguredLM {
+  readonly kind: 'causalLM'
+  /** transformers config with `model_type`, as in config.json. Initialised from the seed. */
+  readonly config: LanguageConfig
+  /** `'bytes'`: a byte-level tokenizer written beside the model. @default 'bytes' */
+  readonly tokenizer?: 'bytes'
+}
+
+export type Language = PretrainedLM | ConfiguredLM
+
+/** Any transformers causal language model: pretrained, by directory or hub id. */
+export function causalLM(source: string, options?: { readonly revision?: string }): PretrainedLM
+/** Any transformers causal language model: built from a config and initialised from the seed. */
+export function causalLM(options: { readonly config: LanguageConfig; readonly tokenizer?: 'bytes' }): ConfiguredLM
+export function causalLM(
+  source: string | { readonly config: LanguageConfig; readonly tokenizer?: 'bytes' },
+  options?: { readonly revision?: string },
+): Language {
+  return typeof source === 'string' ? { kind: 'causalLM', source, ...options } : { kind: 'causalLM', ...source }
+}
+
+// Action
+
+export interface TokensAction {
+  readonly kind: 'tokens'
+  readonly chunk?: number
+  readonly bins?: number
+}
+export interface RegressionAction {
+  readonly kind: 'regression'
+  readonly chunk: number
+  readonly hidden?: number
+  readonly blocks?: number
+}
+export interface FlowMatchingAction {
+  readonly kind: 'flowMatching'
+  readonly layers: number
+  readonly hidden: number
+  readonly chunk: number
+  readonly heads?: number
+  readonly steps?: number
+  readonly attention?: 'cross'
+}
+
+export type Action = TokensAction | RegressionAction | FlowMatchingAction
+
+/** Discrete action tokens: bins over the last vocabulary entries (OpenVLA); causal, read by the language head. */
+export function tokens(options?: {
+  /** Actions per prediction. @default 1 */
+  readonly chunk?: number
+  /** Bins per dimension. @default 256 (OpenVLA) */
+  readonly bins?: number
+}): TokensAction {
+  return { kind: 'tokens', ...options }
+}
+
+/** L1 regression with parallel decoding (OpenVLA-OFT): learnt queries in the trunk, an MLP with residual blocks on their hidden states. */
+export function regression(options: {
+  /** Actions per prediction. */
+  readonly chunk: number
+  /** Width of the head. @default the trunk's */
+  readonly hidden?: number
+  /** Residual blocks of the head. @default 2 (OpenVLA-OFT) */
+  readonly blocks?: number
+}): RegressionAction {
+  return { kind: 'regression', ...options }
+}
+
+/** Flow matching by a transformer that attends to the trunk's last hidden states (cross attention). */
+export function flowMatching(options: {
+  /** Layers of the action transformer. */
+  readonly layers: number
+  /** Its width. */
+  readonly hidden: number
+  /** Actions per prediction. */
+  readonly chunk: number
+  /** Attention heads. @default hidden / 64, at least 1 */
+  readonly heads?: number
+  /** Euler steps at inference. @default 10 (openpi) */
+  readonly steps?: number
+  /** How the actions see the trunk. @default 'cross' */
+  readonly attention?: 'cross'
+}): FlowMatchingAction {
+  return { kind: 'flowMatching', ...options }
+}
+
+// Models
+
+export interface ComposedOptions {
+  /** The model's camera slots, in the order of the sequence. */
+  readonly cameras: readonly string[]
+  /** Vision: `timmVision(...)`, `transformersVision(...)` or `fused([...])`. */
+  readonly vision: Vision
+  /** Projector from vision to the trunk. */
+  readonly projector: Projector
+  /** Trunk: `causalLM(...)`. */
+  readonly language: Language
+  /** Proprioception as one token of the sequence. @default false */
+  readonly state?: boolean
+  /** Action decoder: `tokens()`, `regression(...)` or `flowMatching(...)`. */
+  readonly action: Action
+  /** Attention of the trunk. @default 'causal' for tokens, 'full' for regression, 'prefix' for flow matching */
+  readonly mask?: 'causal' | 'prefix' | 'full'
+  /** Prompt; `{instruction}` is replaced. @default OpenVLA's */
+  readonly prompt?: string
+  /** Padded length of the tokenised prompt. @default 64 */
+  readonly promptTokens?: number
+  /** An `hf` package of ours to start from. */
+  readonly weights?: string
+}
+export interface ComposedModel extends ComposedOptions {
+  readonly kind: 'composed'
+}
+
+export interface OpenvlaOptions {
+  /** Directory or hub id of an OpenVLA-layout HF directory. */
+  readonly weights: string
+  /** Revision on the hub. */
+  readonly revision?: string
+  /** Actions per prediction. @default 1 */
+  readonly chunk?: number
+  /** Action decoder. @default tokens() */
+  readonly action?: TokensAction | RegressionAction
+}
+export interface OpenvlaModel extends OpenvlaOptions {
+  readonly kind: 'openvla'
+}
+
+export type Model = ComposedModel | OpenvlaModel
+
+/** An own VLA, composed of parts. Modules: vision, projector, language, and action unless it decodes tokens. */
+export function composed(options: ComposedOptions): ComposedModel {
+  return { kind: 'composed', ...options }
+}
+
+/** OpenVLA. Modules: vision, projector, language (and action with regression); camera: primary. */
+export function openvla(options: OpenvlaOptions): OpenvlaModel {
+  return { kind: 'openvla', ...options }
+}
+
+// Schemas
+
+const timmSchema = z.strictObject({
+  kind: z.literal('timm'),
+  name: text,
+  weights: text.exactOptional(),
+  imageSize: positive.exactOptional(),
+  output: z.enum(['tokens', 'map']).exactOptional(),
+  layer: z.number().int().exactOptional(),
+  norm: z.enum(['native', 'group']).exactOptional(),
+  options: jsonRecord.exactOptional(),
+})
+const transformersSchema = z.strictObject({
+  kind: z.literal('transformers'),
+  source: text,
+  revision: text.exactOptional(),
+  imageSize: positive.exactOptional(),
+  layer: z.number().int().exactOptional(),
+})
+const visionSchema: z.ZodType<Vision> = z.discriminatedUnion('kind', [
+  timmSchema,
+  transformersSchema,
+  z.strictObject({
+    kind: z.literal('fused'),
+    towers: z.array(z.discriminatedUnion('kind', [timmSchema, transformersSchema])).min(1),
+    on: z.enum(['channels', 'sequence']).exactOptional(),
+  }),
+])
+
+const projectorSchema: z.ZodType<Projector> = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('linear') }),
+  z.strictObject({ kind: z.literal('mlp'), layers: positive }),
+  z.strictObject({ kind: z.literal('fusedMlp') }),
+  z.strictObject({ kind: z.literal('spatialSoftArgmax'), points: positive }),
+])
+
+const languageSchema: z.ZodType<Language> = z.union([
+  z.strictObject({ kind: z.literal('causalLM'), source: text, revision: text.exactOptional() }),
+  z.strictObject({
+    kind: z.literal('causalLM'),
+    config: z.intersection(z.looseObject({ model_type: text }), jsonRecord) as unknown as z.ZodType<LanguageConfig>,
+    tokenizer: z.literal('bytes').exactOptional(),
+  }),
+])
+
+const tokensSchema = z.strictObject({ kind: z.literal('tokens'), chunk: positive.exactOptional(), bins: positive.exactOptional() })
+const regressionSchema = z.strictObject({
+  kind: z.literal('regression'),
+  chunk: positive,
+  hidden: positive.exactOptional(),
+  blocks: positive.exactOptional(),
+})
+const flowMatchingSchema = z.strictObject({
+  kind: z.literal('flowMatching'),
+  layers: positive,
+  hidden: positive,
+  chunk: positive,
+  heads: positive.exactOptional(),
+  steps: positive.exactOptional(),
+  attention: z.literal('cross').exactOptional(),
+})
+
+export const modelSchema: z.ZodType<Model> = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('composed'),
+    cameras: z.array(text).min(1),
+    vision: visionSchema,
+    projector: projectorSchema,
+    language: languageSchema,
+    state: z.boolean().exactOptional(),
+    action: z.discriminatedUnion('kind', [tokensSchema, regressionSchema, flowMatchingSchema]),
+    mask: z.enum(['causal', 'prefix', 'full']).exactOptional(),
+    prompt: text.exactOptional(),
+    promptTokens: positive.exactOptional(),
+    weights: text.exactOptional(),
+  }),
+  z.strictObject({
+    kind: z.literal('openvla'),
+    weights: text,
+    revision: text.exactOptional(),
+    chunk: positive.exactOptional(),
+    action: z.discriminatedUnion('kind', [tokensSchema, regressionSchema]).exactOptional(),
+  }),
+])
+
+/** Names of a model's modules. Works on a model that is only partly well-formed. */
+export function moduleNames(model: { readonly action?: { readonly kind: string } }): readonly string[] {
+  const action = model.action?.kind
+  return action === undefined || action === 'tokens' ? ['vision', 'projector', 'language'] : ['vision', 'projector', 'language', 'action']
+}
+
+/** Names of a model's camera slots. */
+export function cameraNames(model: Model): readonly string[] {
+  return model.kind === 'openvla' ? ['primary'] : model.cameras
+}

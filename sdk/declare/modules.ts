@@ -1,0 +1,35 @@
+/** What a module trains with. */
+import * as z from 'zod'
+
+import { loraSchema, type Lora } from './adapt.ts'
+import { dtype, type DType } from './common.ts'
+import { freezeSchema, type Freeze } from './freeze.ts'
+
+export interface ModuleOptions {
+  /** Peak learning rate of the module. @default training.lr, or the model's published recipe */
+  readonly lr?: number
+  /** Decoupled weight decay. @default training.weightDecay */
+  readonly weightDecay?: number
+  /** Compute dtype. What trains has fp32 masters whatever this says. @default 'fp32' on cpus, 'bf16' where the GPU has it */
+  readonly dtype?: DType
+  /** Dtype in which the parameters are kept. @default 'fp32' where something trains; else as loaded */
+  readonly storage?: DType
+  /** `'full'`: recompute each block in the backward pass instead of keeping its activations. @default 'none' */
+  readonly recompute?: 'none' | 'full'
+  /** When the module is frozen. @default 'never' */
+  readonly freeze?: Freeze
+  /** Low-rank adapters instead of full training. */
+  readonly adapt?: Lora
+}
+
+export const moduleSchema: z.ZodType<ModuleOptions> = z.strictObject({
+  lr: z.number().nonnegative().exactOptional(),
+  weightDecay: z.number().nonnegative().exactOptional(),
+  dtype: dtype.exactOptional(),
+  storage: dtype.exactOptional(),
+  recompute: z.enum(['none', 'full']).exactOptional(),
+  freeze: freezeSchema.exactOptional(),
+  adapt: loraSchema.exactOptional(),
+})
+
+export const modulesSchema: z.ZodType<Readonly<Record<string, ModuleOptions>>> = z.record(z.string(), moduleSchema)
