@@ -92,7 +92,8 @@ const dataset = z.strictObject({
   cameras: z.record(z.string(), z.string()), // model camera -> dataset feature
   state: z.string().nullable(),
   action: z.string(),
-  holdout: z.array(count), // episodes kept out of training; they have their own loss
+  selected: z.array(count).nullable(), // episodes to use; null: all of them
+  holdout: known(z.array(count)), // those of them kept out of training, which have their own loss; unknown: a share, without the lock
   fps: known(z.number().positive()),
   episodes: known(count),
   frames: known(count),
@@ -100,7 +101,9 @@ const dataset = z.strictObject({
   actionDim: known(positive),
   cameraSizes: known(z.record(z.string(), z.tuple([positive, positive]))), // dataset feature -> [height, width] in pixels
   video: known(z.boolean()),
-  statistics: known(z.record(z.string(), z.record(z.string(), z.array(z.number())))), // feature -> statistic -> values (action and state only)
+  /** feature -> statistic -> values, one per dimension (action and state only); null: not a finite number in the dataset. */
+  statistics: known(z.record(z.string(), z.record(z.string(), z.array(z.number().nullable())))),
+  fingerprint: known(z.string()), // sha256 over the dataset's meta files, as the lock saw them
 })
 
 const normalization = z.enum(['meanStd', 'minMax', 'quantiles', 'identity'])
@@ -117,7 +120,7 @@ export const moduleNode = z.strictObject({
   dead: z.array(z.string()), // patterns of parameters that never receive a gradient
   blocks: z.array(z.string()), // patterns of repeated blocks: FSDP2 wrap units, recompute units, what `lastLayers` counts
   liveBlocks: z.array(known(count)), // for each entry of `blocks`, how many come before the dead ones
-  lr: z.number().nonnegative().nullable(), // null: nothing of it ever trains
+  lr: known(z.number().nonnegative().nullable()), // null: nothing of it ever trains; unknown: something trains and nothing gives a rate
   weightDecay: z.number().nonnegative(),
   dtype, // compute dtype
   storage: dtype, // dtype of the sharded parameter; fp32 wherever something trains
@@ -136,7 +139,7 @@ const gpu = z.strictObject({
   gpu: z.string(),
   perNode: positive,
   nodes: positive,
-  memoryBytes: positive, // per GPU
+  memoryBytes: known(positive), // per GPU; unknown: a GPU that the catalog does not have
   hostMemoryBytes: positive.nullable(), // per node
   network: z.string().nullable(),
 })

@@ -1,0 +1,7 @@
+/** Writes the published JSON Schemas of the Plan and the lock: `npx tsx scripts/write-schemas.ts`. A test fails when they are stale. */
+import { writeFileSync } from 'node:fs'
+import { lockSchemaFile } from '../sdk/lock/schema-file.ts'
+import { planSchemaFile } from '../sdk/plan/schema-file.ts'
+
+writeFileSync(new URL('../schemas/lock.schema.json', import.meta.url), lockSchemaFile())
+writeFileSync(new URL('../schemas/plan.schema.json', import.meta.url), planSchemaFile())
