@@ -1,0 +1,228 @@
+"""Rolls a packaged policy out in a simulator, with the ablations without which success says little about sight."""
+
+import argparse
+import json
+import math
+import multiprocessing
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from PIL import Image
+
+from .errors import UserError
+from .pack.reload import PackagedPolicy, open_policy
+from .simulation import RenderingMissing, choose_renderer, instruction, make_environment
+
+Ablation = Literal["none", "image", "instruction", "action"]
+FROZEN_SEED = 987_654_321  # the picture of this seed's start stands in for every picture under `--ablate image`
+SHEET_FRAMES = 12
+
+
+@dataclass
+class Arguments:
+    """What evaluate.py was called with."""
+
+    package: Path
+    out: Path
+    ablate: Ablation
+    episodes: int | None
+    processes: int
+
+
+@dataclass
+class Outcome:
+    """One episode. final_distance_m: MetaWorld's own distance to the target at the end, in metres."""
+
+    task: str
+    seed: int
+    success: bool
+    steps: int
+    final_distance_m: float
+
+
+def rollout_arguments(package: str, out: str) -> Arguments:
+    """Reads the command line of evaluate.py."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--package", type=Path, default=Path(package), help=f"directory that pack.py wrote ({package})")
+    parser.add_argument("--out", type=Path, default=Path(out), help=f"folder of results and contact sheets ({out})")
+    parser.add_argument("--ablate", choices=["none", "image", "instruction", "action"], default="none",
+                        help="image: one frozen picture; instruction: another task's sentence; action: zeros")  # fmt: skip
+    parser.add_argument("--episodes", type=int, default=None, help="seeds per task (as declared)")
+    parser.add_argument("--processes", type=int, default=1, help="episodes that run side by side (1)")
+    options = parser.parse_args()
+    return Arguments(options.package, options.out, options.ablate, options.episodes, options.processes)
+
+
+def evaluate(
+    arguments: Arguments,
+    *,
+    tasks: Sequence[str],
+    episodes: int,
+    first_seed: int,
+    max_steps: int,
+    image_size: int,
+    action_steps: int,
+    camera: str,
+    dataset_root: str | None,
+    image_feature: str,
+) -> list[Outcome]:
+    """Runs every task over its seeds, prints a table and writes `results.json` and a contact sheet per episode.
+
+    Args:
+        tasks: MetaWorld names.
+        episodes: seeds per task: first_seed, first_seed + 1, ...
+        max_steps: steps after which an episode has failed.
+        image_size: pixels; has to be what the recording had.
+        action_steps: actions of a chunk that are executed before the policy is asked again.
+        camera: the model's camera that the simulator's picture feeds.
+        dataset_root: the recording, whose first frames are compared with the simulator's; None skips nothing silently but says so.
+        image_feature: the camera's feature in that recording.
+
+    Raises:
+        UserError: no renderer, no package, or the simulator does not draw what the recording shows.
+    """
+    count = arguments.episodes or episodes
+    try:
+        choose_renderer()
+    except RenderingMissing as missing:
+        raise UserError(str(missing)) from None
+    seeds = list(range(first_seed, first_seed + count))
+    outcomes: list[Outcome] = []
+    context = multiprocessing.get_context("spawn")
+    for task in tasks:
+        sheets = arguments.out / (task if arguments.ablate == "none" else f"{task}-{arguments.ablate}-ablated")
+        sheets.mkdir(parents=True, exist_ok=True)
+        worker = _Worker(task, str(arguments.package), arguments.ablate, max_steps, image_size, action_steps, camera, str(sheets))
+        # A process per task, even for one: two MetaWorld tasks alive in one process show each other's frames.
+        with context.Pool(arguments.processes, initializer=_start, initargs=(worker,)) as pool:
+            print(pool.apply(_compare_rendering, (dataset_root, image_feature)))
+            outcomes.extend(pool.imap(_episode, seeds))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    name = "results.json" if arguments.ablate == "none" else f"results-{arguments.ablate}-ablated.json"
+    summary = {task: summarise([o for o in outcomes if o.task == task]) for task in tasks}
+    report = {"package": str(arguments.package), "ablate": arguments.ablate, "summary": summary, "episodes": [asdict(o) for o in outcomes]}
+    (arguments.out / name).write_text(json.dumps(report, indent=1))
+    for task, row in summary.items():
+        print(f"{task}: {row['successes']}/{row['episodes']} solved (95 % interval {row['low']:.0%} to {row['high']:.0%}), "
+              f"mean final distance {100 * row['mean_final_distance_m']:.1f} cm")  # fmt: skip
+    print(f"results in {arguments.out / name}, contact sheets beside it")
+    return outcomes
+
+
+def summarise(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Successes of one task with Wilson's 95 % interval, and the mean final distance."""
+    n, k = len(outcomes), sum(outcome.success for outcome in outcomes)
+    low, high = wilson_interval(k, n)
+    mean = sum(outcome.final_distance_m for outcome in outcomes) / n
+    return {"episodes": n, "successes": k, "low": low, "high": high, "mean_final_distance_m": mean}
+
+
+def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> tuple[float, float]:
+    """Wilson's score interval of a proportion (Wilson 1927): unlike the normal one it stays inside [0, 1] and is honest at 0 of n."""
+    share = successes / trials
+    centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z / (1 + z * z / trials) * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass
+class _Worker:
+    task: str
+    package: str
+    ablate: Ablation
+    max_steps: int
+    image_size: int
+    action_steps: int
+    camera: str
+    sheets: str
+
+
+@dataclass
+class _Open:
+    worker: _Worker
+    environment: Any
+    policy: PackagedPolicy
+    frozen: np.ndarray
+
+
+_open: _Open | None = None  # of this process
+
+
+def _start(worker: _Worker) -> None:
+    global _open
+    torch.set_num_threads(1)
+    environment = make_environment(worker.task, worker.image_size)
+    observation, _ = environment.reset(seed=FROZEN_SEED)
+    _open = _Open(worker, environment, open_policy(Path(worker.package)), observation["pixels"])
+
+
+def _current() -> _Open:
+    if _open is None:
+        raise RuntimeError("the worker process was not initialised")
+    return _open
+
+
+def _compare_rendering(dataset_root: str | None, image_feature: str) -> str:
+    """Compares the first recorded frame of this task with what the simulator draws for its seed; says what was compared."""
+    here = _current()
+    task = here.worker.task
+    if dataset_root is None:
+        return f"{task}: the dataset is not on this machine, so its rendering was not compared"
+    recording = Path(dataset_root) / "meta" / "recording.json"
+    if not recording.is_file():
+        return f"{task}: {dataset_root} does not say how it was recorded (no meta/recording.json), so its rendering was not compared"
+    episodes = json.loads(recording.read_text())["episodes"]
+    number = next((i for i, episode in enumerate(episodes) if episode["task"] == task), None)
+    if number is None:
+        return f"{task}: not in the recording, so its rendering was not compared"
+    from lerobot.datasets.lerobot_dataset import LeRobotDataset
+
+    dataset = LeRobotDataset("local/recording", root=dataset_root)
+    first = sum(episode["length"] for episode in episodes[:number])
+    recorded = (dataset[first][image_feature].permute(1, 2, 0).numpy() * 255).round().astype(np.int64)
+    observation, _ = here.environment.reset(seed=episodes[number]["seed"])
+    drawn = observation["pixels"].astype(np.int64)
+    if recorded.shape != drawn.shape or np.abs(recorded - drawn).max() > 0:
+        difference = "another size" if recorded.shape != drawn.shape else f"up to {np.abs(recorded - drawn).max()} of 255"
+        raise UserError(
+            f"{task}: the simulator does not draw what {dataset_root} shows for seed {episodes[number]['seed']} ({difference}). "
+            "Record and evaluate with the same MUJOCO_GL, image size and versions."
+        )
+    return f"{task}: the simulator draws the recording's first frame pixel for pixel (seed {episodes[number]['seed']})"
+
+
+def _episode(seed: int) -> Outcome:
+    here = _current()
+    worker, environment = here.worker, here.environment
+    sentence = instruction(worker.task)
+    if worker.ablate == "instruction":
+        sentence = instruction("drawer-close-v3" if worker.task != "drawer-close-v3" else "reach-v3")
+    observation, _ = environment.reset(seed=seed)
+    frames, planned = [observation["pixels"]], []
+    success, distance, step = False, math.nan, 0
+    for step in range(1, worker.max_steps + 1):
+        if not planned:
+            picture = here.frozen if worker.ablate == "image" else observation["pixels"]
+            chunk = here.policy.act({worker.camera: picture}, sentence, np.asarray(observation["agent_pos"], dtype=np.float32))
+            planned = list(chunk[: worker.action_steps])
+        action = np.clip(planned.pop(0), -1.0, 1.0).astype(np.float32)
+        if worker.ablate == "action":
+            action = np.zeros_like(action)
+        observation, _, terminated, truncated, info = environment.step(action)
+        frames.append(observation["pixels"])
+        success, distance = bool(info["is_success"]), float(info["obj_to_target"])
+        if terminated or truncated:
+            break
+    _contact_sheet(frames, Path(worker.sheets) / f"seed-{seed}-{'solved' if success else 'failed'}.png")
+    return Outcome(worker.task, seed, success, step, distance)
+
+
+def _contact_sheet(frames: Sequence[np.ndarray], path: Path) -> None:
+    """Twelve frames from start to end, left to right and top to bottom."""
+    chosen = [frames[round(i)] for i in np.linspace(0, len(frames) - 1, SHEET_FRAMES)]
+    rows = [np.concatenate(chosen[start : start + 6], axis=1) for start in (0, 6)]
+    Image.fromarray(np.concatenate(rows, axis=0)).save(path)
