@@ -24,7 +24,7 @@ from .modeling.composed import VLAConfig
 from .modeling.images import evaluation_view
 from .modeling.normalize import denormalize, normalize
 from .modeling.tokenization import encode_prompts, load_tokenizer
-from .statistics import Constant, Mode, read_statistics
+from .dataset_statistics import Constant, Mode, read_statistics
 
 if TYPE_CHECKING:
     from .run import Run
