@@ -73,7 +73,9 @@ def record_episode(job: tuple[int, float, int]) -> Episode:
     return Episode(seed, np.stack(images), np.stack(states), np.stack(actions), bool(success))
 
 
-def record(tasks: dict[str, int], first_seed: int, size: int, noise: float, max_steps: int, processes: int, out: Path) -> None:
+def record(
+    tasks: dict[str, int], first_seed: int, size: int, noise: float, max_steps: int, processes: int, out: Path
+) -> None:
     """Writes that many successful demonstrations of each task to `out`, which must not exist."""
     import datasets
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
@@ -103,7 +105,9 @@ def record(tasks: dict[str, int], first_seed: int, size: int, noise: float, max_
                     failed += 1
                     continue
                 for image, state, action in zip(episode.images, episode.states, episode.actions, strict=True):
-                    dataset.add_frame({"observation.image": image, "observation.state": state, "action": action, "task": text})
+                    dataset.add_frame(
+                        {"observation.image": image, "observation.state": state, "action": action, "task": text}
+                    )
                 dataset.save_episode()
                 written.append({"task": task, "seed": episode.seed, "length": len(episode.actions)})
                 kept += 1
@@ -111,11 +115,20 @@ def record(tasks: dict[str, int], first_seed: int, size: int, noise: float, max_
                 if kept == episodes:
                     break
             pool.terminate()
-        print(f"\r{task}: {kept} episodes, {failed} without success left out, {time.monotonic() - began:.0f} s", file=sys.stderr)
+        print(
+            f"\r{task}: {kept} episodes, {failed} without success left out, {time.monotonic() - began:.0f} s",
+            file=sys.stderr,
+        )
         if kept < episodes:
-            raise RuntimeError(f"{task}: only {kept} of {2 * episodes} attempts succeeded; lower --noise or raise --max-steps")
+            raise RuntimeError(
+                f"{task}: only {kept} of {2 * episodes} attempts succeeded; lower --noise or raise --max-steps"
+            )
     dataset.finalize()
-    (out / RECORDING).write_text(json.dumps({"arguments": arguments_of(tasks, first_seed, size, noise, max_steps), "episodes": written}, indent=1))
+    (out / RECORDING).write_text(
+        json.dumps(
+            {"arguments": arguments_of(tasks, first_seed, size, noise, max_steps), "episodes": written}, indent=1
+        )
+    )
 
 
 def arguments_of(tasks: dict[str, int], first_seed: int, size: int, noise: float, max_steps: int) -> dict[str, Any]:
@@ -127,15 +140,36 @@ def arguments_of(tasks: dict[str, int], first_seed: int, size: int, noise: float
 def main() -> int:
     """Exit codes: 0 recorded, or already there; 2 cannot record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", action="append", dest="tasks", metavar="NAME[=EPISODES]", help="MetaWorld task, with its own number of episodes if given; may be repeated")
-    parser.add_argument("--episodes", type=int, default=60, help="successful episodes of a task that names no number (60)")
-    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first episode; the next takes the next (0)")
+    parser.add_argument(
+        "--task",
+        action="append",
+        dest="tasks",
+        metavar="NAME[=EPISODES]",
+        help="MetaWorld task, with its own number of episodes if given; may be repeated",
+    )
+    parser.add_argument(
+        "--episodes", type=int, default=60, help="successful episodes of a task that names no number (60)"
+    )
+    parser.add_argument(
+        "--first-seed", type=int, default=0, help="seed of the first episode; the next takes the next (0)"
+    )
     parser.add_argument("--size", type=int, default=64, help="image size in pixels, square (64)")
-    parser.add_argument("--noise", type=float, default=0.3, help="standard deviation of the noise on executed actions, in [-1, 1] units (0.3)")
-    parser.add_argument("--max-steps", type=int, default=200, help="steps after which an episode counts as failed (200)")
+    parser.add_argument(
+        "--noise",
+        type=float,
+        default=0.3,
+        help="standard deviation of the noise on executed actions, in [-1, 1] units (0.3)",
+    )
+    parser.add_argument(
+        "--max-steps", type=int, default=200, help="steps after which an episode counts as failed (200)"
+    )
     parser.add_argument("--processes", type=int, default=2, help="recording processes (2)")
-    parser.add_argument("--out", type=Path, default=Path("data/metaworld"), help="folder of the dataset (data/metaworld)")
-    parser.add_argument("--overwrite", action="store_true", help="replace a dataset that was recorded with other arguments")
+    parser.add_argument(
+        "--out", type=Path, default=Path("data/metaworld"), help="folder of the dataset (data/metaworld)"
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a dataset that was recorded with other arguments"
+    )
     options = parser.parse_args()
     tasks: dict[str, int] = {}
     for entry in options.tasks or ["reach-v3"]:

@@ -1,0 +1,58 @@
+import {
+  causalLM,
+  composed,
+  cosine,
+  defineVLAPipeline,
+  flowMatching,
+  fused,
+  fusedMlp,
+  gpus,
+  hf,
+  imageAugmentation,
+  lerobot,
+  lerobotDataset,
+  slurm,
+  tensorboard,
+  timmVision,
+  torchrun,
+  until,
+} from 'vla-pipeline'
+
+export default defineVLAPipeline({
+  name: 'own-vla',
+  model: composed({
+    cameras: ['front', 'wrist'],
+    vision: fused([timmVision('vit_large_patch14_reg4_dinov2.lvd142m', { imageSize: 224 }), timmVision('vit_so400m_patch14_siglip_224')]),
+    projector: fusedMlp(),
+    language: causalLM('Qwen/Qwen2.5-0.5B'),
+    state: true,
+    action: flowMatching({ layers: 8, hidden: 512, chunk: 16 }),
+  }),
+  // Your dataset: a folder (`root`), a repository of the hub (`repo`), or both.
+  data: lerobotDataset({ repo: 'your-name/your-dataset', holdout: '5%' }),
+  cameras: { front: 'observation.images.front', wrist: 'observation.images.wrist' },
+  normalize: { state: 'quantiles', action: 'quantiles', constant: 'pass' },
+  augment: imageAugmentation({ crop: 0.9, brightness: 0.2, contrast: 0.2 }),
+  hardware: gpus('H100-SXM-80GB', { perNode: 8 }),
+  modules: {
+    // The towers wait until the new parts around them have learnt something.
+    vision: { lr: 2e-5, dtype: 'bf16', recompute: 'full', freeze: until('10%', { rewarm: '2%' }) },
+    projector: { lr: 1e-4, dtype: 'bf16' },
+    language: { lr: 5e-5, dtype: 'bf16', recompute: 'full' },
+    action: { lr: 1e-4, dtype: 'bf16' },
+  },
+  training: {
+    updates: 50_000,
+    globalBatch: 256,
+    microBatch: 32,
+    weightDecay: 0.01,
+    schedule: cosine({ warmup: '3%', floor: 0.1 }),
+    clip: 1,
+    seed: 7,
+    validateEvery: 1_000,
+  },
+  checkpoint: { every: 1_000, keep: 3 },
+  track: [tensorboard()],
+  export: [hf({ dtype: 'bf16' }), lerobot({ dtype: 'bf16' })],
+  launch: [torchrun(), slurm({ partition: 'gpu', time: '24:00:00', requeue: true })],
+})
