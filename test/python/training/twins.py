@@ -1,0 +1,383 @@
+"""One training run made twice: by the runtime on several processes, and by plain PyTorch on one, over the whole batch at once."""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from unittest.mock import patch
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.tensor import DTensor
+from torch.nn import functional as F
+
+import toy
+from vla_runtime import lora, mesh, optim, partition, recompute, sharding
+from vla_runtime.modeling.batch import Batch
+
+UPDATES, WORLD, BATCH = 3, 2, 12
+CLIP, WARMUP = 0.5, 2
+LORA = partition.Lora(rank=2, alpha=3.0, targets=["q_proj", "v_proj", "fc1"])
+
+Decoder = Literal["toy", "tokens", "regression", "flowMatching"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What varies between the runs."""
+
+    strategy: sharding.Strategy = "full"
+    recompute: Literal["none", "full"] = "none"
+    accumulation: int = 1
+    adapt: bool = False
+    decoder: Decoder = "toy"
+    ragged: bool = True
+    boundary: bool = False
+    bf16: bool = False
+    mutant: str | None = None
+
+    def __str__(self) -> str:
+        words = [self.strategy, self.decoder, f"x{self.accumulation}"]
+        flags = {"recompute": self.recompute == "full", "lora": self.adapt, "ragged": self.ragged, "boundary": self.boundary, "bf16": self.bf16}
+        return "-".join(words + [word for word, said in flags.items() if said] + ([self.mutant] if self.mutant else []))
+
+
+@dataclass
+class Result:
+    """Gradients as the optimizer met them, per update, the norms before clipping, and the weights at the end; by saved name."""
+
+    gradients: list[dict[str, torch.Tensor]]
+    norms: list[dict[str, float]]
+    weights: dict[str, torch.Tensor]
+
+
+# The run: weights, samples, modules
+
+
+def build(case: Case) -> nn.Module:
+    """The same model on every call."""
+    torch.manual_seed(11)
+    if case.decoder == "toy":
+        return toy.Toy(mask="causal" if case.mutant == "causal mask" else "full")
+    raise NotImplementedError
+
+
+def modules(case: Case) -> list[partition.Module]:
+    """The declaration. With a boundary, vision is frozen, then trains its last live block, then all; projector and language pause."""
+    changes: dict[str, dict[str, Any]] = {name: {"recompute": case.recompute} for name in ("vision", "language")}
+    changes |= {name: {} for name in ("projector", "action")}
+    for name, change in changes.items():
+        change["dtype"] = "fp64" if not case.bf16 else "fp32" if name == "action" else "bf16"
+    if case.boundary:
+        changes["vision"]["freeze"] = [partition.Frozen(1), partition.LastLayers(1, until=2, rewarm=2), partition.AllTrain()]
+        changes["projector"]["freeze"] = [partition.AllTrain(1), partition.Frozen(2), partition.AllTrain(rewarm=2)]
+        changes["language"]["freeze"] = [partition.LastLayers(1, until=2), partition.AllTrain()]
+    if case.adapt:
+        changes["language"]["lora"] = LORA
+    return toy.toy_modules(**changes)
+
+
+def adapter_values(name: str, shape: torch.Size) -> torch.Tensor:
+    """Values for an adapter's weight, B included, from its name alone."""
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big")
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) * 0.1
+
+
+def noise(update: int, position: int, shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Noise and time of a sample, from the update and its position in the global batch."""
+    generator = torch.Generator().manual_seed(1_000 * update + position)
+    return torch.randn(shape, generator=generator, dtype=torch.float64), torch.rand((), generator=generator, dtype=torch.float64)
+
+
+def samples(case: Case, update: int, positions: list[int], noise_of: Callable[[int], int] = lambda position: position) -> Batch:
+    """The samples at these positions of the update's global batch."""
+    made: list[dict[str, torch.Tensor]] = []
+    length = 7
+    for position in positions:
+        g = torch.Generator().manual_seed(77_000 + 100 * update + position)
+        words = int(torch.randint(2, length + 1, (), generator=g)) if case.ragged else length
+        steps = int(torch.randint(1, toy.CHUNK + 1, (), generator=g)) if case.ragged else toy.CHUNK
+        drawn, time = noise(update, noise_of(position), (toy.CHUNK, toy.ACTION))
+        made.append(
+            {
+                "image": torch.rand(3, 8, 8, generator=g, dtype=torch.float64),
+                "prompt": torch.randint(1, toy.VOCAB, (length,), generator=g),
+                "prompt_mask": torch.arange(length) < words,
+                "state": torch.randn(toy.STATE, generator=g, dtype=torch.float64),
+                "actions": torch.rand(toy.CHUNK, toy.ACTION, generator=g, dtype=torch.float64) * 2 - 1,
+                "valid": torch.arange(toy.CHUNK) < steps,
+                "noise": drawn,
+                "time": time,
+                "positions": torch.tensor(position),
+            }
+        )
+    stacked = {key: torch.stack([sample[key] for sample in made]) for key in made[0]}
+    if case.bf16:
+        stacked = {key: value.float() if value.is_floating_point() else value for key, value in stacked.items()}
+    image = stacked.pop("image")
+    return Batch(images={"front": image}, dataset=["toy"] * len(made), **stacked)
+
+
+def shares(case: Case, rank: int) -> list[list[int]]:
+    """Positions of each micro-batch of a rank."""
+    micro = BATCH // WORLD // case.accumulation
+    return [[(step * WORLD + rank) * micro + i for i in range(micro)] for step in range(case.accumulation)]
+
+
+# By plain PyTorch
+
+
+class PlainLora(nn.Module):
+    """A linear layer with an adapter."""
+
+    def __init__(self, base: nn.Linear, name: str, rank: int, scale: float) -> None:
+        super().__init__()
+        self.base = base
+        self.down = nn.Parameter(adapter_values(f"{name}.lora_A", torch.Size((rank, base.in_features))))
+        self.up = nn.Parameter(adapter_values(f"{name}.lora_B", torch.Size((base.out_features, rank))))
+        self.scale = scale
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Base output plus the scaled low-rank one."""
+        return self.base(x) + self.scale * F.linear(F.linear(x, self.down), self.up)
+
+
+def _plain_lora(model: nn.Module) -> None:
+    for name, layer in list(model.named_modules()):
+        if name.startswith("language_model.") and name.rpartition(".")[2] in ("q_proj", "v_proj", "fc1", "up_proj"):
+            parent, _, child = name.rpartition(".")
+            setattr(model.get_submodule(parent), child, PlainLora(layer, name, 2, 3.0 / 2))  # pyright: ignore[reportArgumentType]
+
+
+def _plain_name(name: str) -> str:
+    name = name.replace(".base.", ".")
+    return name.replace(".down", ".lora_A").replace(".up", ".lora_B") if name.endswith((".down", ".up")) else name
+
+
+def _module_of(name: str) -> str:
+    prefixes = {"vision_backbone": "vision", "language_model": "language", "action_head": "action"}
+    return prefixes.get(name.split(".")[0], "projector")
+
+
+def _dead(case: Case, name: str) -> bool:
+    return name.startswith(("vision_backbone.blocks.3.", "vision_backbone.norm."))
+
+
+def _trains(case: Case, name: str, update: int) -> bool:
+    """By hand what `modules` declares."""
+    module = _module_of(name)
+    if _dead(case, name):
+        return False
+    adapter = name.endswith((".lora_A", ".lora_B"))
+    if case.adapt and module == "language" and not adapter:
+        return False
+    if not case.boundary or module == "action":
+        return True
+    if module == "vision":
+        return update >= 2 or (update == 1 and name.startswith("vision_backbone.blocks.2."))
+    if module == "projector":
+        return update != 1
+    return update >= 2 or name.startswith("language_model.layers.1.")
+
+
+def _lr(case: Case, name: str, update: int) -> float:
+    peak = {"vision": 3e-3, "projector": 1e-2, "language": 5e-3, "action": 1e-2}[_module_of(name)]
+    ramp = (update + 1) / WARMUP if update < WARMUP else 0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * (update - WARMUP) / (10 - WARMUP)))
+    if case.boundary and _module_of(name) == "vision" and name.startswith("vision_backbone.blocks.2."):
+        ramp *= min(1.0, (update - 1 + 1) / 2)
+    if case.boundary and _module_of(name) == "projector" and update >= 2:
+        ramp *= min(1.0, (update - 2 + 1) / 2)
+    return peak * ramp
+
+
+def _decay(name: str, parameter: torch.Tensor) -> float:
+    decay = {"vision": 0.05, "projector": 0.01, "language": 0.1, "action": 0.1}[_module_of(name)]
+    return decay if parameter.ndim > 1 else 0.0
+
+
+def _plain_losses(case: Case, model: nn.Module, batch: Batch) -> tuple[torch.Tensor, int]:
+    """Sum of the losses that count, and their number, sample by sample: no padding ever meets the model."""
+    total = torch.zeros((), dtype=torch.float64 if not case.bf16 else torch.float32)
+    count = 0
+    for i in range(batch.size):
+        words, steps = int(batch.prompt_mask[i].sum()), int(batch.valid[i].sum())  # pyright: ignore[reportOptionalSubscript]
+        one = batch.map(lambda tensor, i=i: tensor[i : i + 1])
+        one = replace(one, prompt=one.prompt[:, :words], prompt_mask=one.prompt_mask[:, :words], valid=torch.ones_like(one.valid))  # pyright: ignore[reportArgumentType]
+        total = total + model(one).unflatten(1, (toy.CHUNK, -1))[:, :steps].sum() if case.decoder == "tokens" else total + model(one)[:, :steps].sum()
+        count += steps * toy.ACTION
+    return total, count
+
+
+class _Rounded(nn.Module):
+    """Computes with rounded copies of fp32 masters, as FSDP2 gathers them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """The model's losses."""
+        low = {n: p if _module_of(n) == "action" else p.to(torch.bfloat16) for n, p in self.model.named_parameters()}
+        return torch.func.functional_call(self.model, low, (batch,))
+
+
+def reference(case: Case) -> Result:
+    """One process, the whole batch, plain PyTorch."""
+    torch.set_num_threads(1)
+    model = build(replace(case, mutant=None))
+    model = model.float() if case.bf16 else model.double()
+    if case.adapt:
+        _plain_lora(model)
+    if case.bf16:
+        for child in model.children():
+            child.compute_dtype = torch.bfloat16 if child is not model.action_head else torch.float32  # pyright: ignore[reportArgumentType]
+    named = {_plain_name(name): parameter for name, parameter in model.named_parameters()}
+    groups = [{"params": [p], "lr": 0.0, "weight_decay": _decay(n, p)} for n, p in named.items()]
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-8, foreach=False, fused=False)
+    result = Result([], [], {})
+    for update in range(UPDATES):
+        for (name, parameter), group in zip(named.items(), optimizer.param_groups, strict=True):
+            trains = _trains(case, name, update)
+            if trains and not (update > 0 and _trains(case, name, update - 1)):
+                optimizer.state.pop(parameter, None)
+            parameter.requires_grad_(trains)
+            group["lr"] = _lr(case, name, update)
+        if case.bf16:
+            count = sum(int(samples(case, update, list(range(BATCH))).valid.sum()) for _ in [0]) * toy.ACTION  # pyright: ignore[reportOptionalMemberAccess]
+            for rank in range(WORLD):
+                for positions in shares(case, rank):
+                    (_Rounded(model)(samples(case, update, positions)).sum() / count).backward()
+        else:
+            total, count = _plain_losses(case, model, samples(case, update, list(range(BATCH))))
+            (total / count).backward()
+        live = {name: p for name, p in named.items() if p.grad is not None}
+        squares: dict[str, float] = {}
+        for name, p in live.items():
+            squares[_module_of(name)] = squares.get(_module_of(name), 0.0) + float(p.grad.double().square().sum())  # pyright: ignore[reportOptionalMemberAccess]
+        result.norms.append({module: math.sqrt(square) for module, square in squares.items()})
+        nn.utils.clip_grad_norm_(list(live.values()), CLIP)
+        result.gradients.append({name: p.grad.clone() for name, p in live.items()})  # pyright: ignore[reportOptionalMemberAccess]
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    result.weights = {name: p.detach().clone() for name, p in named.items()}
+    return result
+
+
+# By the runtime
+
+
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach().clone()
+
+
+def _saved(name: str) -> str:
+    return name.replace(".base_layer.", ".").replace(".default.weight", "")
+
+
+@contextmanager
+def _mutated(case: Case) -> Iterator[None]:
+    """Plants a mistake into the runtime."""
+    match case.mutant:
+        case "gradients averaged":
+            with patch.object(sharding.FSDPModule, "set_gradient_divide_factor", lambda self, factor: None):
+                yield
+        case "phase one update late":
+            enter = partition.Partition.enter_phase
+            with patch.object(partition.Partition, "enter_phase", lambda self, u, o, s: (enter(self, max(0, u - 1), o, s), s.apply(u))[0]):
+                yield
+        case "decay on biases":
+            with patch.object(optim, "decays", lambda name, parameter, bias_and_norm=False: True):
+                yield
+        case "padding counted":
+            made = samples
+
+            def unpadded(*args: Any, **kwargs: Any) -> Batch:  # noqa: ANN401
+                batch = made(*args, **kwargs)
+                return replace(batch, valid=torch.ones_like(batch.valid))  # pyright: ignore[reportArgumentType]
+
+            with patch.dict(globals(), samples=unpadded):
+                yield
+        case _:
+            yield
+
+
+def distributed(case: Case) -> Result | None:
+    """What train.py does, on every rank of the pool; rank 0 returns the result."""
+    with _mutated(case):
+        return _distributed(case)
+
+
+def _distributed(case: Case) -> Result | None:
+    rank = dist.get_rank()
+    device = mesh.device_mesh(shard=WORLD, device="cpu")
+    model = build(case)
+    model = model.float() if case.bf16 else model.double()
+    parts = partition.Partition(model, modules(case))
+    if case.adapt:
+        lora.adapt(model, parts, seed=0)
+    recompute.add_recompute(model, parts)
+    sharding.shard(model, device, parts, strategy=case.strategy, reduce=torch.float32)
+    if case.adapt:
+        for name, parameter in parts.named_parameters():
+            if ".lora_" in name:
+                full = adapter_values(_saved(name), parameter.shape).to(parameter.dtype)
+                with torch.no_grad():
+                    parameter.copy_(mesh_like(full, parameter))
+    optimizer = optim.adamw(parts, betas=(0.9, 0.95), eps=1e-8)
+    schedule = optim.cosine(optimizer, updates=10, warmup=WARMUP, floor=0.1)
+    result = Result([], [], {})
+    for update in range(UPDATES):
+        parts.enter_phase(update, optimizer, schedule)
+        seeded = (lambda position: rank) if case.mutant == "noise by rank" else (lambda position: position)
+        batches = [samples(case, update, positions, seeded) for positions in shares(case, rank)]
+        valid = mesh.global_sum(sum(model.valid_count(batch) for batch in batches), device)  # pyright: ignore[reportCallIssue]
+        for batch in batches:
+            loss = model(batch).sum() / valid
+            loss.backward()
+        norms = optim.clip_gradients(parts, CLIP)
+        result.norms.append({name: float(norm) for name, norm in norms.items()})
+        result.gradients.append({_saved(n): _whole(p.grad) for n, p in parts.trainable()})  # pyright: ignore[reportArgumentType]
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad(set_to_none=True)
+    result.weights = {_saved(name): _whole(parameter) for name, parameter in parts.named_parameters()}
+    return result if rank == 0 else None
+
+
+def mesh_like(full: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+    """A whole tensor, split as the parameter is."""
+    if not isinstance(parameter, DTensor):
+        return full
+    return torch.distributed.tensor.distribute_tensor(full, parameter.device_mesh, parameter.placements)
+
+
+# Comparison
+
+
+def differences(case: Case, ours: Result, plain: Result) -> dict[str, float]:
+    """For each module the largest relative difference of the gradient over the updates, and that of the final weights."""
+    worst: dict[str, float] = {}
+
+    def compare(kind: str, a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> None:
+        for module in ("vision", "projector", "language", "action"):
+            names = {n for n in a if _module_of(n) == module} | {n for n in b if _module_of(n) == module}
+            if not names:
+                continue
+            if any(n not in a or n not in b for n in names):
+                worst[f"{kind} {module}"] = math.inf
+                continue
+            gap = math.sqrt(sum(float((a[n].double() - b[n].double()).square().sum()) for n in names))
+            size = math.sqrt(sum(float(b[n].double().square().sum()) for n in names))
+            worst[f"{kind} {module}"] = max(worst.get(f"{kind} {module}", 0.0), gap / max(size, 1e-300))
+
+    for a, b in zip(ours.gradients, plain.gradients, strict=True):
+        compare("gradient", a, b)
+    compare("weights", ours.weights, plain.weights)
+    for a, b in zip(ours.norms, plain.norms, strict=True):
+        for module, norm in a.items():
+            expected = b.get(module, 0.0)
+            worst["norms"] = max(worst.get("norms", 0.0), abs(norm - expected) / max(expected, 1e-300) if norm or expected else 0.0)
+    return worst
