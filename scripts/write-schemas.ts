@@ -1,7 +1,9 @@
 /** Writes the published JSON Schemas of the Plan and the lock: `npx tsx scripts/write-schemas.ts`. A test fails when they are stale. */
 import { writeFileSync } from 'node:fs'
+import { diagnosticsSchemaFile } from '../sdk/locate/schema-file.ts'
 import { lockSchemaFile } from '../sdk/lock/schema-file.ts'
 import { planSchemaFile } from '../sdk/plan/schema-file.ts'
 
 writeFileSync(new URL('../schemas/lock.schema.json', import.meta.url), lockSchemaFile())
 writeFileSync(new URL('../schemas/plan.schema.json', import.meta.url), planSchemaFile())
+writeFileSync(new URL('../schemas/diagnostics.schema.json', import.meta.url), diagnosticsSchemaFile())

@@ -1,8 +1,8 @@
 /**
  * How the constructors of the vocabulary turn arguments into fields: which argument holds which field of what they return.
  *
- * `'*'` is an object argument whose keys are fields; a name is one field. `[['name', '*']]` is an argument that is either a value for
- * `name` or such an object. A test calls every constructor and asserts that each leaf of the result is found again.
+ * `'*'` is an object argument whose keys are fields; a name is one field. `[['source', '*']]` is an argument that is either a value for
+ * `source` or such an object. A test calls every constructor and asserts that each leaf of the result is found again.
  */
 export type Argument = string | readonly [field: string, options: '*']
 
@@ -11,13 +11,13 @@ export const CONSTRUCTORS: Readonly<Record<string, readonly Argument[]>> = {
   composed: ['*'],
   openvla: ['*'],
   timmVision: ['name', '*'],
-  transformersVision: ['name', '*'],
+  transformersVision: ['source', '*'],
   fused: ['towers', '*'],
   linear: [],
   mlp: ['*'],
   fusedMlp: [],
   spatialSoftArgmax: ['*'],
-  causalLM: [['name', '*'], '*'],
+  causalLM: [['source', '*'], '*'],
   tokens: ['*'],
   regression: ['*'],
   flowMatching: ['*'],
@@ -27,7 +27,7 @@ export const CONSTRUCTORS: Readonly<Record<string, readonly Argument[]>> = {
   cpus: ['*'],
   until: ['when', '*'],
   phase: ['*'],
-  lastLayers: ['lastLayers'],
+  lastLayers: ['count'],
   lora: ['*'],
   fsdp2: ['*'],
   ddp: [],
@@ -45,3 +45,6 @@ export const CONSTRUCTORS: Readonly<Record<string, readonly Argument[]>> = {
   slurm: ['*'],
   off: ['reason'],
 }
+
+/** The constructor that makes a value of some `kind`, where the two have different names. */
+export const CONSTRUCTOR_OF_KIND: Readonly<Record<string, string>> = { timm: 'timmVision', transformers: 'transformersVision' }

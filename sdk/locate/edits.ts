@@ -5,7 +5,7 @@
  */
 import { type CallExpression, Node, type ObjectLiteralExpression, type SourceFile, SyntaxKind } from 'ts-morph'
 import type { DeclarationEdit, DeclarationPath } from '../finding/finding.ts'
-import { CONSTRUCTORS } from './constructors.ts'
+import { CONSTRUCTOR_OF_KIND, CONSTRUCTORS } from './constructors.ts'
 import type { TextEdit } from './diagnostic.ts'
 import type { Found, PipelineSource } from './source.ts'
 
@@ -171,9 +171,6 @@ export function print(value: unknown): { text: string; constructors: Set<string>
   const constructors = new Set<string>()
   return { text: printed(value, constructors), constructors }
 }
-
-/** Tag in the declaration -> constructor, where the two differ. */
-const CONSTRUCTOR_OF_KIND: Readonly<Record<string, string>> = {}
 
 function printed(value: unknown, constructors: Set<string>): string {
   if (typeof value === 'string') return quoted(value)

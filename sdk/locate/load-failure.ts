@@ -61,7 +61,7 @@ export function notAPipeline(found: unknown, options: LoadFailureOptions): Diagn
   const file = displayName(options.file, options.root ?? process.cwd())
   const text = (options.read ?? readText)(options.file) ?? ''
   const place = find(text, 'export default') ?? { line: 1, column: 1, endLine: 1, endColumn: 1 }
-  const what = found === undefined ? 'has no default export' : `exports ${found === null ? 'null' : `a ${typeof found}`} that defineVLAPipeline did not make`
+  const what = found === undefined ? 'has no default export' : `exports ${found === null ? 'null' : typeof found === 'object' ? 'an object' : `a ${typeof found}`} that defineVLAPipeline did not make`
   return diagnostic(
     `${file} ${what}.`,
     'The default export is what is checked and built.',
