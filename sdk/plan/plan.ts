@@ -52,8 +52,21 @@ const language = z.strictObject({
 })
 
 const action = z.discriminatedUnion('decoder', [
-  z.strictObject({ decoder: z.literal('tokens'), bins: positive, chunk: positive }),
-  z.strictObject({ decoder: z.literal('regression'), chunk: positive, hidden: positive, blocks: positive }),
+  z.strictObject({
+    decoder: z.literal('tokens'),
+    bins: positive,
+    chunk: positive,
+    vocabulary: known(positive), // the bins are the entries below this one; rows behind it only pad the embedding
+    stopToken: known(count), // predicted behind the last action token
+  }),
+  z.strictObject({
+    decoder: z.literal('regression'),
+    chunk: positive,
+    hidden: known(positive),
+    blocks: positive,
+    queries: z.enum(['learnable', 'zero']), // embeddings of the action slots; zero: OpenVLA-OFT
+    slots: known(positive), // trunk tokens per action: 1, or one per action dimension (OpenVLA-OFT)
+  }),
   z.strictObject({
     decoder: z.literal('flowMatching'),
     attention: z.literal('cross'),
@@ -77,6 +90,8 @@ export const model = z.strictObject({
   mask: z.enum(['causal', 'prefix', 'full']), // attention of the trunk: causal; prefix-LM; every token sees every token
   prompt: z.string(), // '{instruction}' is replaced
   promptTokens: positive, // padded length of the tokenised prompt
+  promptLower: z.boolean(), // the instruction is put into lower case (OpenVLA)
+  promptTrailingToken: count.nullable(), // token that every prompt must end with (OpenVLA: 29871)
   stateDim: known(count), // 0: no proprioception
   actionDim: known(positive),
   /** Where the whole model's weights come from (an `hf` directory in OpenVLA's layout or of our own); null: each part says. */
