@@ -4,6 +4,7 @@ A run has one global sample counter. Sample number `g` belongs to update `g // g
 it is, and every random number that it needs, follow from (seed, g) alone. So resuming needs one integer, and no two ranks share a sample.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,18 +23,24 @@ from .mesh import global_sum
 from .modeling.batch import Batch
 from .modeling.composed import VLAConfig
 from .modeling.images import evaluation_view
-from .modeling.normalize import denormalize, normalize
-from .modeling.tokenization import encode_prompts, load_tokenizer
-from .dataset_statistics import Constant, Mode, read_statistics
+from .modeling.normalize import normalizer
+from .modeling.tokenization import PromptTokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from .run import Run
 
 # Streams of random numbers: a number each, so that no two uses of (seed, update, position) meet.
 ORDER, NOISE, AUGMENT, FIXED_NOISE = 1, 2, 3, 4
-FIXED = -1  # stands for the update in keys of samples that are not trained on: evaluation's view, noise that never changes
+Mode = Literal["meanStd", "minMax", "quantiles", "identity"]
+Constant = Literal["refuse", "pass", "zero"]
+STATISTICS = ("mean", "std", "min", "max", "q01", "q99")
+FIXED = (
+    -1
+)  # stands for the update in keys of samples that are not trained on: evaluation's view, noise that never changes
 GOLDEN = 0.6180339887498949  # fractional part of the golden ratio: spreads a mixture evenly over any stretch of samples
 REFERENCE_SAMPLES = 4
+RECOMPUTE = "Recompute them: `lerobot-edit-dataset --operation.type recompute_stats`."
+QUANTILES = "Add quantiles (`python -m lerobot.scripts.augment_dataset_quantile_stats`), or choose normalize 'meanStd' or 'minMax'."
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ def lerobot_samples(
 
     Args:
         config: what the model wants: cameras, widths, chunk, prompt, image size.
-        constant: what to do with a dimension that does not vary (see `read_statistics`).
+        constant: what to do with a dimension that does not vary: stop, leave it as it is, or map it to 0.
         action_mask: False where an action dimension passes unnormalised; None: all are normalised.
         clip: clip normalised actions and states to [-1, 1].
         global_batch, micro_batch: samples per update over all ranks, and per forward on one rank.
@@ -105,15 +112,28 @@ def lerobot_samples(
     Raises:
         UserError: a dataset, feature, width or statistic is not as declared.
     """
-    pairs = _on_one_process_first(run, lambda: [_Source(spec, config) for spec in datasets])
-    statistics: dict[str, dict[str, Any]] = {}
-    for source in pairs:
+    with run.local_rank_first():  # one download and one cache per node
+        sources = [_Source(spec, config) for spec in datasets]
+    recipes: dict[str, dict[str, Any]] = {}
+    for source in sources:
         spec = source.spec
-        statistics[spec.name] = {"action": read_statistics(source.root, spec.action, normalize_action, constant, source.names(spec.action), action_mask)}
+        recipes[spec.name] = {
+            "action": source.normalization(spec.action, normalize_action, constant, action_mask, clip)
+        }
         if spec.state is not None:
-            statistics[spec.name]["state"] = read_statistics(source.root, spec.state, normalize_state, constant, source.names(spec.state), None)
-    modes: dict[str, Mode] = {"state": normalize_state, "action": normalize_action}
-    return Samples(pairs, config, statistics, modes, clip, run.device, mesh, global_batch, micro_batch, seed, augmentation, workers)
+            recipes[spec.name]["state"] = source.normalization(spec.state, normalize_state, constant, None, clip)
+    return Samples(sources, config, recipes, run.device, mesh, global_batch, micro_batch, seed, augmentation, workers)
+
+
+def prompt_tokenizer(config: VLAConfig, directory: str | Path | None = None) -> PromptTokenizer:
+    """The model's own way from an instruction to token ids; `directory` is where a package keeps its tokenizer."""
+    return PromptTokenizer(
+        load_tokenizer(config.language, directory),
+        config.prompt,
+        config.prompt_tokens,
+        lower=config.prompt_lower,
+        trailing=config.prompt_trailing_token,
+    )
 
 
 class Samples:
@@ -123,9 +143,7 @@ class Samples:
         self,
         sources: list["_Source"],
         config: VLAConfig,
-        statistics: dict[str, dict[str, Any]],
-        modes: dict[str, Mode],
-        clip: bool,
+        normalization: dict[str, dict[str, Any]],
         device: torch.device,
         mesh: DeviceMesh,
         global_batch: int,
@@ -134,8 +152,7 @@ class Samples:
         augmentation: Augmentation | None,
         workers: int,
     ) -> None:
-        self.statistics = statistics
-        self.modes = modes
+        self.normalization = normalization  # dataset -> "state" / "action" -> the arguments of `normalizer`; JSON
         self.config = config
         self.device = device
         self.mesh = mesh
@@ -146,7 +163,7 @@ class Samples:
         self._workers = workers
         self._rank, self._world = mesh.get_rank(), mesh.size()
         self._order = _Order(seed, [source.training for source in sources], [source.spec.weight for source in sources])
-        self._view = _View(sources, config, statistics, modes, clip, seed, augmentation)
+        self._view = _View(sources, config, normalization, seed, augmentation)
         self._batches: Iterator[Batch] | None = None
 
     def next_update(self, accumulation: int) -> list[Batch]:
@@ -156,9 +173,15 @@ class Samples:
             ValueError: accumulation x micro-batch x ranks is not the global batch.
         """
         if accumulation * self.micro_batch * self._world != self.global_batch:
-            raise ValueError(f"{accumulation} x {self.micro_batch} x {self._world} ranks is not the global batch {self.global_batch}")
+            raise ValueError(
+                f"{accumulation} x {self.micro_batch} x {self._world} ranks is not the global batch {self.global_batch}"
+            )
         if self._batches is None:
-            self._batches = iter(self._loader(_Keys(self._order, self.samples, self.global_batch, self.micro_batch, self._rank, self._world)))
+            self._batches = iter(
+                self._loader(
+                    _Keys(self._order, self.samples, self.global_batch, self.micro_batch, self._rank, self._world)
+                )
+            )
         batches = [next(self._batches).to(self.device) for _ in range(accumulation)]
         self.samples += self.global_batch
         return batches
@@ -177,7 +200,11 @@ class Samples:
 
         Every rank gets the same number of batches: what is missing at the end is filled with samples that do not count.
         """
-        keys = [(FIXED, i, source_index, frame) for source_index, source in enumerate(self._sources) for i, frame in enumerate(source.held_out)]
+        keys = [
+            (FIXED, i, source_index, frame)
+            for source_index, source in enumerate(self._sources)
+            for i, frame in enumerate(source.held_out)
+        ]
         step = self.micro_batch * self._world
         for start in range(0, len(keys), step):
             block = keys[start : start + step]
@@ -190,12 +217,19 @@ class Samples:
 
     def reference_batch(self) -> Reference:
         """Four fixed samples, held-out ones where there are any, as raw inputs and as the trainer's batch."""
-        keys = [(source_index, frame) for source_index, source in enumerate(self._sources) for frame in (source.held_out or source.training)]
+        keys = [
+            (source_index, frame)
+            for source_index, source in enumerate(self._sources)
+            for frame in (source.held_out or source.training)
+        ]
         chosen = [keys[round(i)] for i in np.linspace(0, len(keys) - 1, REFERENCE_SAMPLES)]
         batch = self._view.collate([self._view[(FIXED, i, *key)] for i, key in enumerate(chosen)])
         raw = [(self._sources[index], frame) for index, frame in chosen]
         return Reference(
-            images={camera: torch.stack([source.image(camera, frame) for source, frame in raw]) for camera in self.config.cameras},
+            images={
+                camera: torch.stack([source.image(camera, frame) for source, frame in raw])
+                for camera in self.config.cameras
+            },
             instructions=[source.instruction(frame) for source, frame in raw],
             state=torch.stack([source.state(frame) for source, frame in raw]) if self.config.state_dim else None,
             noise=batch.noise,
@@ -204,8 +238,10 @@ class Samples:
         )
 
     def denormalize(self, actions: Tensor, datasets: Sequence[str]) -> Tensor:
-        """Actions of the model [B, C, A] back into each dataset's own units."""
-        return torch.stack([denormalize(row, self.statistics[name]["action"], self.modes["action"]) for row, name in zip(actions, datasets, strict=True)])
+        """Actions of the model [B, C, A] back in each dataset's own units."""
+        return torch.stack(
+            [self._view.normalizers[name]["action"].inverse(row) for row, name in zip(actions, datasets, strict=True)]
+        )
 
     def _loader(self, keys: "_Keys") -> DataLoader[Any]:
         return DataLoader(
@@ -213,7 +249,9 @@ class Samples:
             batch_sampler=keys,
             num_workers=self._workers,
             collate_fn=self._view.collate,
-            multiprocessing_context="spawn" if self._workers else None,  # forked workers inherit the process group's threads
+            multiprocessing_context="spawn"
+            if self._workers
+            else None,  # forked workers inherit the process group's threads
             persistent_workers=False,
         )
 
@@ -222,7 +260,10 @@ def holdout_loss(model: torch.nn.Module, data: Samples, mesh: DeviceMesh) -> flo
     """Mean loss per valid element over the held-out episodes; every rank takes part and gets the same number."""
     was_training = model.training
     model.eval()
-    total, valid = torch.zeros((), dtype=torch.float64, device=data.device), torch.zeros((), dtype=torch.float64, device=data.device)
+    total, valid = (
+        torch.zeros((), dtype=torch.float64, device=data.device),
+        torch.zeros((), dtype=torch.float64, device=data.device),
+    )
     with torch.no_grad():
         for batch in data.holdout():
             total += model(batch).sum().to(torch.float64)
@@ -271,7 +312,10 @@ class _Order:
     def _permutation(self, source: int, epoch: int) -> np.ndarray:
         cached = self._permutations.get(source)
         if cached is None or cached[0] != epoch:
-            cached = (epoch, np.random.default_rng([self._seed, ORDER, source, epoch]).permutation(len(self._frames[source])))
+            cached = (
+                epoch,
+                np.random.default_rng([self._seed, ORDER, source, epoch]).permutation(len(self._frames[source])),
+            )
             self._permutations[source] = cached
         return cached[1]
 
@@ -280,7 +324,14 @@ class _Keys:
     """This rank's share of the global order, a list of keys per micro-batch, without end."""
 
     def __init__(self, order: _Order, samples: int, global_batch: int, micro_batch: int, rank: int, world: int) -> None:
-        self._order, self._samples, self._global, self._micro, self._rank, self._world = order, samples, global_batch, micro_batch, rank, world
+        self._order, self._samples, self._global, self._micro, self._rank, self._world = (
+            order,
+            samples,
+            global_batch,
+            micro_batch,
+            rank,
+            world,
+        )
 
     def __iter__(self) -> Iterator[list[Key]]:
         counts = self._order.counts(self._samples)
@@ -313,18 +364,18 @@ class _View(TorchDataset[_Sample]):
         self,
         sources: list["_Source"],
         config: VLAConfig,
-        statistics: dict[str, dict[str, Any]],
-        modes: dict[str, Mode],
-        clip: bool,
+        normalization: dict[str, dict[str, Any]],
         seed: int,
         augmentation: Augmentation | None,
     ) -> None:
-        self._sources, self._config, self._statistics, self._modes = sources, config, statistics, modes
-        self._clip, self._seed, self._augmentation = clip, seed, augmentation
-        self._chunk = int(config.action["chunk"])
-        self._size = config.image_size
+        self._sources, self._config, self._seed, self._augmentation = sources, config, seed, augmentation
+        self.normalizers = {
+            name: {role: normalizer(**recipe) for role, recipe in roles.items()}
+            for name, roles in normalization.items()
+        }
+        self._size = max(int(tower["image_size"]) for tower in config.vision)
         self._prompts: dict[str, tuple[Tensor, Tensor]] = {}
-        self._tokenizer: Any = None
+        self._tokenizer: PromptTokenizer | None = None
 
     def __getitem__(self, key: Key) -> _Sample:
         update, position, source_index, frame = key
@@ -338,17 +389,23 @@ class _View(TorchDataset[_Sample]):
                 random = np.random.default_rng([self._seed, AUGMENT, update, position, number])
                 images[camera] = augment(image, self._size, self._augmentation, random)
             else:
-                images[camera] = evaluation_view(image, self._size, self._augmentation.crop if self._augmentation else None)
-        actions, valid = source.actions(frame, self._chunk)
-        actions = normalize(actions, self._statistics[name]["action"], self._modes["action"], clip=self._clip)
-        state = None
-        if self._config.state_dim:
-            state = normalize(source.state(frame), self._statistics[name]["state"], self._modes["state"], clip=self._clip)
+                images[camera] = evaluation_view(
+                    image, self._size, self._augmentation.crop if self._augmentation else None
+                )
+        actions, valid = source.actions(frame, self._config.chunk)
+        actions = self.normalizers[name]["action"](actions)
+        state = self.normalizers[name]["state"](source.state(frame)) if self._config.state_dim else None
         noise, time = None, None
         if self._config.action["decoder"] == "flowMatching":
-            random = np.random.default_rng([self._seed, NOISE, update, position] if training else [self._seed, FIXED_NOISE, position])
+            random = np.random.default_rng(
+                [self._seed, NOISE, update, position] if training else [self._seed, FIXED_NOISE, position]
+            )
             noise = torch.from_numpy(random.standard_normal(actions.shape).astype(np.float32))
-            time = float(random.beta(self._config.action["time_alpha"], self._config.action["time_beta"]) * 0.999 + 0.001)
+            time = float(
+                random.beta(self._config.action.get("time_alpha", 1.5), self._config.action.get("time_beta", 1.0))
+                * 0.999
+                + 0.001
+            )
         return _Sample(images, source.instruction(frame), state, actions, valid, noise, time, position, name)
 
     def collate(self, samples: list[_Sample]) -> Batch:
@@ -356,14 +413,22 @@ class _View(TorchDataset[_Sample]):
         prompts = [self._prompt(sample.instruction) for sample in samples]
         first = samples[0]
         return Batch(
-            images={camera: torch.stack([sample.images[camera] for sample in samples]) for camera in self._config.cameras},
+            images={
+                camera: torch.stack([sample.images[camera] for sample in samples]) for camera in self._config.cameras
+            },
             prompt=torch.stack([ids for ids, _ in prompts]),
             prompt_mask=torch.stack([mask for _, mask in prompts]),
-            state=torch.stack([sample.state for sample in samples if sample.state is not None]) if first.state is not None else None,
+            state=torch.stack([sample.state for sample in samples if sample.state is not None])
+            if first.state is not None
+            else None,
             actions=torch.stack([sample.actions for sample in samples]),
             valid=torch.stack([sample.valid for sample in samples]),
-            noise=torch.stack([sample.noise for sample in samples if sample.noise is not None]) if first.noise is not None else None,
-            time=torch.tensor([sample.time for sample in samples], dtype=torch.float32) if first.time is not None else None,
+            noise=torch.stack([sample.noise for sample in samples if sample.noise is not None])
+            if first.noise is not None
+            else None,
+            time=torch.tensor([sample.time for sample in samples], dtype=torch.float32)
+            if first.time is not None
+            else None,
             positions=torch.tensor([sample.position for sample in samples]),
             dataset=[sample.dataset for sample in samples],
         )
@@ -371,8 +436,11 @@ class _View(TorchDataset[_Sample]):
     def _prompt(self, text: str) -> tuple[Tensor, Tensor]:
         if text not in self._prompts:
             if self._tokenizer is None:
-                self._tokenizer = load_tokenizer(self._config)
-            ids, mask = encode_prompts(self._tokenizer, [text], self._config)
+                self._tokenizer = prompt_tokenizer(self._config)
+            try:
+                ids, mask = self._tokenizer([text])
+            except ValueError as problem:
+                raise UserError(str(problem)) from None
             self._prompts[text] = (ids[0], mask[0])
         return self._prompts[text]
 
@@ -397,13 +465,23 @@ class _Source:
         self.root = Path(self._lerobot.root)
         where = f"dataset '{spec.name}' ({self.root})"
         if meta.total_episodes == 0 or meta.total_frames == 0:
-            raise UserError(f"{where} is empty: no episodes were recorded, or `finalize()` was not called after recording.")
-        for role, feature in [*spec.cameras.items(), ("action", spec.action), *([("state", spec.state)] if spec.state else [])]:
+            raise UserError(
+                f"{where} is empty: no episodes were recorded, or `finalize()` was not called after recording."
+            )
+        for role, feature in [
+            *spec.cameras.items(),
+            ("action", spec.action),
+            *([("state", spec.state)] if spec.state else []),
+        ]:
             if feature not in meta.features:
-                raise UserError(f"{where} has no feature '{feature}' (for {role}). It has {', '.join(k for k in meta.features if '.' in k or k == 'action')}.")
+                raise UserError(
+                    f"{where} has no feature '{feature}' (for {role}). It has {', '.join(k for k in meta.features if '.' in k or k == 'action')}."
+                )
         for camera, feature in spec.cameras.items():
             if meta.features[feature]["dtype"] not in ("image", "video"):
-                raise UserError(f"{where}: '{feature}' (for camera '{camera}') is {meta.features[feature]['dtype']}, not an image or a video.")
+                raise UserError(
+                    f"{where}: '{feature}' (for camera '{camera}') is {meta.features[feature]['dtype']}, not an image or a video."
+                )
         self._check_width(where, spec.action, int(self.config.action_dim), "action")
         if spec.state is not None:
             self._check_width(where, spec.state, int(self.config.state_dim), "state")
@@ -419,7 +497,9 @@ class _Source:
         self._end = np.repeat(np.r_[starts[1:], len(self._episode)], np.diff(np.r_[starts, len(self._episode)]))
         unknown = sorted(set(spec.holdout) - set(self._episode.tolist()))
         if unknown:
-            raise UserError(f"{where}: held-out episodes {unknown} do not exist; it has episodes 0 to {meta.total_episodes - 1}.")
+            raise UserError(
+                f"{where}: held-out episodes {unknown} do not exist; it has episodes 0 to {meta.total_episodes - 1}."
+            )
         held = np.isin(self._episode, np.asarray(list(spec.holdout), dtype=np.int64))
         self.training = np.flatnonzero(~held).tolist()
         self.held_out = np.flatnonzero(held).tolist()
@@ -431,6 +511,45 @@ class _Source:
         """Names of a feature's dimensions, if the dataset has them as a flat list."""
         names = self._lerobot.meta.features[feature].get("names")
         return [str(name) for name in names] if isinstance(names, list) else None
+
+    def normalization(
+        self, feature: str, mode: Mode, constant: Constant, mask: list[bool] | None, clip: bool
+    ) -> dict[str, Any]:
+        """The arguments of `normalizer` for a feature, from `meta/stats.json`, checked.
+
+        Raises:
+            UserError: a needed statistic is missing or not finite, or a dimension is constant and nothing was said about that.
+        """
+        path = self.root / "meta" / "stats.json"
+        try:
+            everything = json.loads(path.read_text())
+        except (OSError, json.JSONDecodeError) as problem:
+            raise UserError(f"{path}: cannot read the dataset's statistics ({problem}). {RECOMPUTE}") from None
+        if feature not in everything:
+            raise UserError(
+                f"{path} has no statistics of '{feature}'; it has {', '.join(sorted(everything))}. {RECOMPUTE}"
+            )
+        statistics = {
+            key: [float(value) for value in everything[feature][key]]
+            for key in STATISTICS
+            if key in everything[feature]
+        }
+        recipe = {
+            "feature": feature,
+            "mode": mode,
+            "statistics": statistics,
+            "mask": mask,
+            "clip": clip,
+            "constant": constant,
+        }
+        try:
+            normalizer(**recipe)
+        except ValueError as problem:
+            names = self.names(feature)
+            told = f" The dimensions are {', '.join(f'{i} {name}' for i, name in enumerate(names))}." if names else ""
+            hint = f" {QUANTILES}" if mode == "quantiles" and "q01" not in statistics else ""
+            raise UserError(f"{path}: {problem}{told}{hint}") from None
+        return recipe
 
     def instruction(self, frame: int) -> str:
         """The task's sentence."""
@@ -457,7 +576,9 @@ class _Source:
             episode = int(self._episode[frame])
             start = float(meta.episodes[episode][f"videos/{feature}/from_timestamp"])
             path = self.root / meta.get_video_file_path(episode, feature)
-            frames = decode_video_frames(path, [start + float(self._timestamp[frame])], 1e-4, self._lerobot._video_backend, return_uint8=True)
+            frames = decode_video_frames(
+                path, [start + float(self._timestamp[frame])], 1e-4, self._lerobot._video_backend, return_uint8=True
+            )
             return frames[0]
         from torchvision.io import ImageReadMode, decode_image
 
@@ -472,24 +593,28 @@ class _Source:
         spec = self.spec
         repo = spec.repo or f"local/{spec.name}"
         if spec.root is not None and not (Path(spec.root) / "meta" / "info.json").is_file():
-            raise UserError(f"dataset '{spec.name}': {spec.root} is not a LeRobot dataset (no meta/info.json there, seen from {Path.cwd()}).")
+            raise UserError(
+                f"dataset '{spec.name}': {spec.root} is not a LeRobot dataset (no meta/info.json there, seen from {Path.cwd()})."
+            )
         try:
             return LeRobotDataset(repo, root=spec.root, revision=spec.revision)
         except Exception as problem:  # LeRobot, datasets and pyarrow raise many types for a broken dataset
             text = str(problem) or type(problem).__name__
-            hint = "A parquet file is cut off or `finalize()` was not called after recording; copy or record it again." if "arquet" in text else "Check the path, or copy it again."
-            raise UserError(f"dataset '{spec.name}' ({spec.root or repo}) cannot be opened: {text.splitlines()[0]}. {hint}") from problem
+            hint = (
+                "A parquet file is cut off or `finalize()` was not called after recording; copy or record it again."
+                if "arquet" in text
+                else "Check the path, or copy it again."
+            )
+            raise UserError(
+                f"dataset '{spec.name}' ({spec.root or repo}) cannot be opened: {text.splitlines()[0]}. {hint}"
+            ) from problem
 
     def _check_width(self, where: str, feature: str, wanted: int, role: Literal["action", "state"]) -> None:
         shape = list(self._lerobot.meta.features[feature]["shape"])
         if shape != [wanted]:
-            raise UserError(f"{where}: '{feature}' has shape {shape}, the model's {role} has {wanted} dimensions. Lock the data again (`vla lock`) and build.")
+            raise UserError(
+                f"{where}: '{feature}' has shape {shape}, the model's {role} has {wanted} dimensions. Lock the data again (`vla lock`) and build."
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_images": {}}
-
-
-def _on_one_process_first(run: "Run", make: Any) -> Any:
-    """Runs `make` on one process of a node first, so that a download or a cache is written once."""
-    with run.local_rank_first():
-        return make()

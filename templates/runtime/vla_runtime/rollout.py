@@ -96,7 +96,9 @@ def evaluate(
     for task in tasks:
         sheets = arguments.out / (task if arguments.ablate == "none" else f"{task}-{arguments.ablate}-ablated")
         sheets.mkdir(parents=True, exist_ok=True)
-        worker = _Worker(task, str(arguments.package), arguments.ablate, max_steps, image_size, action_steps, camera, str(sheets))
+        worker = _Worker(
+            task, str(arguments.package), arguments.ablate, max_steps, image_size, action_steps, camera, str(sheets)
+        )
         # A process per task, even for one: two MetaWorld tasks alive in one process show each other's frames.
         with context.Pool(arguments.processes, initializer=_start, initargs=(worker,)) as pool:
             print(pool.apply(_compare_rendering, (dataset_root, image_feature)))
@@ -104,7 +106,12 @@ def evaluate(
     arguments.out.mkdir(parents=True, exist_ok=True)
     name = "results.json" if arguments.ablate == "none" else f"results-{arguments.ablate}-ablated.json"
     summary = {task: summarise([o for o in outcomes if o.task == task]) for task in tasks}
-    report = {"package": str(arguments.package), "ablate": arguments.ablate, "summary": summary, "episodes": [asdict(o) for o in outcomes]}
+    report = {
+        "package": str(arguments.package),
+        "ablate": arguments.ablate,
+        "summary": summary,
+        "episodes": [asdict(o) for o in outcomes],
+    }
     (arguments.out / name).write_text(json.dumps(report, indent=1))
     for task, row in summary.items():
         print(f"{task}: {row['successes']}/{row['episodes']} solved (95 % interval {row['low']:.0%} to {row['high']:.0%}), "
@@ -187,7 +194,9 @@ def _compare_rendering(dataset_root: str | None, image_feature: str) -> str:
     observation, _ = here.environment.reset(seed=episodes[number]["seed"])
     drawn = observation["pixels"].astype(np.int64)
     if recorded.shape != drawn.shape or np.abs(recorded - drawn).max() > 0:
-        difference = "another size" if recorded.shape != drawn.shape else f"up to {np.abs(recorded - drawn).max()} of 255"
+        difference = (
+            "another size" if recorded.shape != drawn.shape else f"up to {np.abs(recorded - drawn).max()} of 255"
+        )
         raise UserError(
             f"{task}: the simulator does not draw what {dataset_root} shows for seed {episodes[number]['seed']} ({difference}). "
             "Record and evaluate with the same MUJOCO_GL, image size and versions."
@@ -204,10 +213,13 @@ def _episode(seed: int) -> Outcome:
     observation, _ = environment.reset(seed=seed)
     frames, planned = [observation["pixels"]], []
     success, distance, step = False, math.nan, 0
-    for step in range(1, worker.max_steps + 1):
+    while step < worker.max_steps:
+        step += 1
         if not planned:
             picture = here.frozen if worker.ablate == "image" else observation["pixels"]
-            chunk = here.policy.act({worker.camera: picture}, sentence, np.asarray(observation["agent_pos"], dtype=np.float32))
+            chunk = here.policy.act(
+                {worker.camera: picture}, sentence, np.asarray(observation["agent_pos"], dtype=np.float32)
+            )
             planned = list(chunk[: worker.action_steps])
         action = np.clip(planned.pop(0), -1.0, 1.0).astype(np.float32)
         if worker.ablate == "action":

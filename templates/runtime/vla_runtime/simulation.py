@@ -120,7 +120,9 @@ def probe_rendering() -> str:
     spread = float(observation["pixels"].std())
     environment.close()
     if spread <= 1.0:
-        raise RenderingMissing(f"MUJOCO_GL={renderer} draws black frames (standard deviation {spread:.2f}).\n{INSTALL_HINT}")
+        raise RenderingMissing(
+            f"MUJOCO_GL={renderer} draws black frames (standard deviation {spread:.2f}).\n{INSTALL_HINT}"
+        )
     return renderer
 
 
