@@ -9,6 +9,7 @@ import { isInvisible, oneLine, UnwritableValue, writable, wrap } from '../text.t
 /** What an expression needs at the top of its file: `from module import name`, or `import module` where `name` is null. */
 export interface Import {
   readonly module: string
+  /** With its alias: `preflight as check`. */
   readonly name: string | null
 }
 
@@ -150,11 +151,11 @@ export function name(text: string): Py {
 }
 
 /** A name from another module; the file that uses it imports it. `use('torch')` is the module itself. */
-export function use(module: string, imported?: string): Py {
+export function use(module: string, imported?: string, alias?: string): Py {
   for (const part of module.split('.')) name(part)
-  return imported === undefined
-    ? raw(module, [{ module, name: null }])
-    : raw(name(imported).text, [{ module, name: imported }])
+  if (imported === undefined) return raw(module, [{ module, name: null }])
+  if (alias === undefined) return raw(name(imported).text, [{ module, name: imported }])
+  return raw(name(alias).text, [{ module, name: `${name(imported).text} as ${alias}` }])
 }
 
 /** An argument of a call: positional, or by keyword, with a reason that is written beside it. */

@@ -1,0 +1,105 @@
+/** model.py: the architecture, built in one place for training, packaging and evaluation. */
+import { isKnown, type Pipeline, type PlanTower } from '../../plan/plan.ts'
+import { modelPhrase, need, projectSource, why, writtenBy, type Project } from '../project.ts'
+import { Document } from './document.ts'
+import { call, dict, float, int, list, none, py, str, tuple, use, value, bool, name, type Argument, type Json, type Py } from './literal.ts'
+
+type Entry = readonly [key: string, value: Py]
+
+/** The source, not yet formatted. */
+export function modelFile(project: Project): Document {
+  const { pipeline } = project
+  const { model } = pipeline
+  const openvla = model.family === 'openvla'
+  const document = new Document(
+    `The architecture, ${modelPhrase(pipeline)}: train.py, pack.py, evaluate.py and the packages build the model from here.\n\n${writtenBy(project)}`,
+  )
+  const at = (field: string): string | undefined => why(project, `/model/${field}`)
+  const argument = (keyword: string, given: Py, comment?: string): Argument => ({ keyword, value: given, comment })
+  const config = use('vla_runtime.modeling.composed', 'VLAConfig')
+  const model_ = use('vla_runtime.modeling.composed', 'ComposedVLA')
+
+  document.line(py`CAMERAS = ${tuple(model.cameras.map(str))}`, at('cameras')).blank()
+  document
+    .line(
+      py`CONFIG = ${call(config, [
+        argument('cameras', name('CAMERAS')),
+        argument('vision', list(model.vision.towers.map((tower) => towerEntry(project, tower)))),
+        model.vision.towers.length > 1 ? argument('fuse', str(model.vision.fuse)) : undefined,
+        argument('projector', value(model.projector)),
+        argument('language', languageEntry(project)),
+        argument('action', actionEntry(model.action), at('action')),
+        argument('mask', str(model.mask), at('mask')),
+        argument('prompt', str(model.prompt), at('prompt')),
+        argument('prompt_tokens', int(model.promptTokens), at('promptTokens')),
+        openvla ? argument('prompt_lower', bool(true)) : undefined,
+        openvla ? argument('prompt_trailing_token', int(openvlaSpace), 'the lone space before the actions in training') : undefined,
+        argument('state_dim', int(need(model.stateDim, '/model/stateDim'))),
+        argument('action_dim', int(need(model.actionDim, '/model/actionDim'))),
+        argument('dtypes', dict(pipeline.modules.map((module): Entry => [module.name, str(module.dtype)]))),
+      ])}`,
+    )
+    .blank()
+    .blank()
+  document.block(py`def build_model() -> ${model_}:`, (body) => {
+    body.line(py`"""The policy with uninitialised (or, on the meta device, unallocated) parameters."""`)
+    body.line(py`return ${model_}(CONFIG)`)
+  })
+  return document
+}
+
+/** Llama 2's lone space, which OpenVLA appends to prompts that do not end with it (openvla, `modeling_prismatic.py`, `predict_action`). */
+const openvlaSpace = 29871
+/** Llama 2's vocabulary without the rows that OpenVLA padded it with: action bins count down from here. */
+const openvlaVocabulary = 32000
+/** Llama 2's `</s>`. */
+const openvlaStop = 2
+
+function towerEntry(project: Project, tower: PlanTower): Py {
+  return dict([
+    ['source', str(tower.source)],
+    ['name', str(tower.source === 'timm' ? tower.name : projectSource(project, tower.name))],
+    ...(tower.revision === null ? [] : [['revision', str(tower.revision)] satisfies Entry]),
+    ['image_size', int(tower.imageSize)],
+    ['output', str(tower.output)],
+    ['layer', int(tower.layer)],
+    ['norm', str(tower.norm)],
+    ['mean', list(tower.mean.map(float))],
+    ['std', list(tower.std.map(float))],
+    ['options', value(tower.options)],
+  ])
+}
+
+function languageEntry(project: Project): Py {
+  const { language, family } = project.pipeline.model
+  const entries: Entry[] = []
+  if (language.name !== null) {
+    entries.push(['name', str(projectSource(project, language.name))])
+    entries.push(['revision', language.revision === null ? none : str(language.revision)])
+  }
+  if (isKnown(language.config)) entries.push(['config', value(language.config as { readonly [key: string]: Json })])
+  entries.push(['tokenizer', str(language.tokenizer)], ['spare_tokens', int(language.spareTokens)])
+  if (family === 'openvla') entries.push(['action_vocabulary', int(openvlaVocabulary)], ['stop_token', int(openvlaStop)])
+  return dict(entries)
+}
+
+function actionEntry(action: Pipeline['model']['action']): Py {
+  const sizes: Entry[] =
+    action.decoder === 'tokens'
+      ? [['bins', int(action.bins)]]
+      : action.decoder === 'regression'
+        ? [
+            ['hidden', int(action.hidden)],
+            ['blocks', int(action.blocks)],
+          ]
+        : [
+            ['attention', str(action.attention)],
+            ['hidden', int(action.hidden)],
+            ['layers', int(action.layers)],
+            ['heads', int(need(action.heads, '/model/action/heads'))],
+            ['steps', int(action.steps)],
+            ['time_alpha', float(action.timeAlpha)],
+            ['time_beta', float(action.timeBeta)],
+          ]
+  return dict([['decoder', str(action.decoder)], ['chunk', int(action.chunk)], ...sizes])
+}
