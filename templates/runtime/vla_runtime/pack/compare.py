@@ -1,0 +1,81 @@
+"""Every package is loaded in a fresh process and its actions are compared with the trainer's."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from ..errors import UserError
+from ..partition import DType
+from . import reload
+from .checkpoint import Packable
+
+# Largest difference of a normalised action. Two programs of the same mathematics in that precision stay well below it; a missing
+# tensor, a swapped camera or another normaliser does not.
+TOLERANCE: dict[str, float] = {"fp64": 1e-5, "fp32": 1e-4, "bf16": 5e-2}
+
+
+def verify_package(package: Path, checkpoint: Packable, dtype: DType) -> dict[str, Any]:
+    """Reloads a package and compares; prints and stores the largest difference and the tolerance in `verification.json`.
+
+    Differences are in normalised units (a dimension's statistics divide them), so that metres and radians are judged alike. The
+    tolerance follows the coarser of the package's dtype and the trainer's compute dtypes.
+
+    Raises:
+        UserError: the package does not load, or its actions differ by more than the tolerance.
+    """
+    computed = [module["dtype"] for module in checkpoint.plan["pipeline"]["modules"]]
+    coarsest = max([dtype, *computed], key=lambda name: TOLERANCE[name])
+    tolerance = TOLERANCE[coarsest]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "actions.safetensors"
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        environment |= {"HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(Path(folder) / "modules"), "TOKENIZERS_PARALLELISM": "false"}
+        command = [sys.executable, "-I", str(Path(reload.__file__).resolve()), str(package.resolve()), str(checkpoint.path.resolve()), str(out)]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}"
+            raise UserError(f"{package} does not load in a fresh process: {last}\n{done.stderr}")
+        actions = load_file(out)["actions"]
+    wanted = checkpoint.reference["actions"].to(actions.dtype)
+    names = json.loads((checkpoint.path / "reference.json").read_text())["datasets"]
+    spans = torch.stack([_spans(checkpoint.normalization[name]["action"]) for name in names]).to(actions.dtype)
+    if actions.shape != wanted.shape:
+        raise UserError(f"{package} gives actions of shape {list(actions.shape)}, the trainer {list(wanted.shape)}.")
+    difference = float(((actions - wanted).abs() / spans[:, None, :]).max())
+    result = {
+        "checkpoint": checkpoint.path.name,
+        "update": checkpoint.update,
+        "dtype": dtype,
+        "largestDifference": difference,
+        "tolerance": tolerance,
+        "toleranceOf": coarsest,
+        "unit": "normalised action",
+        "actions": list(actions.shape),
+    }
+    (package / "verification.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(f"{package}: reloaded in a fresh process; largest difference {difference:.3g} of {tolerance:.0e} allowed ({coarsest})", flush=True)
+    if not difference <= tolerance:
+        raise UserError(f"{package}: its actions differ from the trainer's by {difference:.3g}, more than {tolerance:.0e}. Do not use this package.")
+    return result
+
+
+def _spans(recipe: dict[str, Any]) -> torch.Tensor:
+    """Units of the robot per normalised unit, by dimension [A]."""
+    statistics, mode = recipe["statistics"], recipe["mode"]
+    if mode == "meanStd":
+        span = torch.tensor(statistics["std"])
+    elif mode in ("minMax", "quantiles"):
+        low, high = ("min", "max") if mode == "minMax" else ("q01", "q99")
+        span = (torch.tensor(statistics[high]) - torch.tensor(statistics[low])) / 2
+    else:
+        span = torch.ones(len(next(iter(statistics.values()))))
+    if recipe["mask"] is not None:
+        span = torch.where(torch.tensor(recipe["mask"]), span, torch.ones_like(span))
+    return torch.where(span > 0, span, torch.ones_like(span))

@@ -1,0 +1,154 @@
+"""The `lerobot` package: an installable policy plugin and one complete policy directory per dataset, through LeRobot's own writers.
+
+    <out>/lerobot_policy_vla_composed/     pip install it where the policy is to run
+    <out>/policy/                          config.json, model.safetensors, both processors with their state, tokenizer/, plan.json
+    <out>/policy-<dataset>/                instead, where the run had several datasets: the weights are one file, hard-linked
+"""
+
+import importlib
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..errors import UserError
+from ..modeling.observe import image_size
+from ..modeling.tokenization import load_tokenizer
+from ..partition import DType
+from .card import write_card
+from .checkpoint import Packable
+from .compare import verify_package
+from .hf import copy_modeling, fresh_directory, replace
+
+PLUGIN = "lerobot_policy_vla_composed"
+MODES = {"meanStd": "MEAN_STD", "minMax": "MIN_MAX", "quantiles": "QUANTILES", "identity": "IDENTITY"}
+FAR = 1e6  # half the range that stands for "this dimension always becomes 0"
+
+
+def lerobot(checkpoint: Packable, out: Path, *, dtype: DType, action_steps: int) -> None:
+    """Writes and verifies the package.
+
+    Args:
+        checkpoint: what is packed.
+        out: directory; a package that is there is replaced.
+        dtype: of the weights.
+        action_steps: actions of a chunk that are executed before the policy is asked again.
+
+    Raises:
+        UserError: the reloaded package does not act as the trainer did.
+    """
+    partial = fresh_directory(out)
+    write_plugin(partial / PLUGIN)
+    datasets = checkpoint.plan["pipeline"]["datasets"]
+    first: Path | None = None
+    for dataset in datasets:
+        directory = partial / ("policy" if len(datasets) == 1 else f"policy-{dataset['name']}")
+        _write_policy(directory, partial / PLUGIN, checkpoint, dataset, dtype, action_steps, first)
+        first = first or directory
+    write_card(partial, checkpoint, kind="lerobot")
+    replace(out, partial)
+    verify_package(out, checkpoint, dtype)
+
+
+def write_plugin(directory: Path) -> None:
+    """The plugin as a project that pip installs: LeRobot finds it by its name."""
+    package = directory / PLUGIN
+    shutil.copytree(Path(__file__).parent / PLUGIN, package, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_modeling(package)
+    (package / "modeling_vla.py").unlink()  # the class for transformers is not needed here
+    (directory / "pyproject.toml").write_text(
+        f'[build-system]\nrequires = ["setuptools>=68"]\nbuild-backend = "setuptools.build_meta"\n\n'
+        f'[project]\nname = "{PLUGIN}"\nversion = "0.1.0"\ndescription = "A composed vision-language-action policy for LeRobot"\n'
+        f'requires-python = ">=3.12"\ndependencies = ["lerobot>=0.6.1,<0.7", "transformers>=5.4,<5.6", "timm>=1.0"]\n\n'
+        f'[tool.setuptools]\npackages = ["{PLUGIN}"]\n'
+    )
+
+
+def _write_policy(
+    directory: Path, plugin: Path, checkpoint: Packable, dataset: dict[str, Any], dtype: DType, action_steps: int, weights_of: Path | None
+) -> None:
+    from lerobot.configs import FeatureType, NormalizationMode, PolicyFeature
+    from lerobot.policies.factory import make_pre_post_processors
+
+    module = _import_plugin(plugin)
+    config, recipes = checkpoint.config, checkpoint.normalization[dataset["name"]]
+    size = image_size(config)
+    sizes = dataset["cameraSizes"] if "unknown" not in dataset["cameraSizes"] else {}
+    inputs = {
+        feature: PolicyFeature(type=FeatureType.VISUAL, shape=(3, *sizes.get(feature, (size, size)))) for feature in dataset["cameras"].values()
+    }
+    mapping = {"VISUAL": NormalizationMode.IDENTITY, "ACTION": NormalizationMode[MODES[recipes["action"]["mode"]]]}
+    state = dataset["state"] if config.state_dim else None
+    if state is not None:
+        inputs[state] = PolicyFeature(type=FeatureType.STATE, shape=(config.state_dim,))
+        mapping["STATE"] = NormalizationMode[MODES[recipes["state"]["mode"]]]
+    policy_config = module.VLAComposedConfig(
+        input_features=inputs,
+        output_features={"action": PolicyFeature(type=FeatureType.ACTION, shape=(config.action_dim,))},
+        device="cpu",
+        push_to_hub=False,
+        vla=config.to_dict(),
+        cameras=dict(dataset["cameras"]),
+        state=state,
+        crop=checkpoint.crop,
+        clip_state=state is not None and recipes["state"]["clip"] and recipes["state"]["mode"] in ("minMax", "quantiles"),
+        n_action_steps=action_steps,
+        normalization_mapping=mapping,
+    )
+    directory.mkdir()
+    if weights_of is None:
+        with torch.device("meta"):
+            policy = module.VLAComposedPolicy(policy_config)
+        policy.save_pretrained(directory, state_dict=checkpoint.exported(dtype))
+    else:
+        policy_config.save_pretrained(directory)
+        os.link(weights_of / "model.safetensors", directory / "model.safetensors")
+    statistics = {"action": effective_statistics(recipes["action"], inverse=True)}
+    if state is not None:
+        statistics[state] = effective_statistics(recipes["state"], inverse=False)
+    before, after = make_pre_post_processors(policy_config, dataset_stats=statistics)
+    before.save_pretrained(directory)
+    after.save_pretrained(directory)
+    load_tokenizer(config.language).save_pretrained(directory / "tokenizer")
+    (directory / "plan.json").write_text(json.dumps(checkpoint.plan, indent=2) + "\n")
+
+
+def effective_statistics(recipe: dict[str, Any], *, inverse: bool) -> dict[str, torch.Tensor]:
+    """Statistics with which LeRobot's normaliser does what ours does, dimension by dimension.
+
+    A dimension that passes gets bounds -1 and 1 (or mean 0, std 1). A constant dimension that is declared to become 0 gets a range so
+    wide that everything becomes 0 (forward), or no range at all (inverse), so that every prediction becomes the constant.
+    """
+    mode, statistics = recipe["mode"], recipe["statistics"]
+    result = {key: torch.tensor(values, dtype=torch.float32) for key, values in statistics.items()}
+    if mode == "identity":
+        return result
+    low, high = {"meanStd": ("mean", "std"), "minMax": ("min", "max"), "quantiles": ("q01", "q99")}[mode]
+    bounds = mode != "meanStd"
+    for i, (first, second) in enumerate(zip(statistics[low], statistics[high], strict=True)):
+        masked = recipe["mask"] is not None and not recipe["mask"][i]
+        constant = not masked and (second - first if bounds else second) <= 0
+        if masked or (constant and recipe["constant"] == "pass"):
+            result[low][i], result[high][i] = (-1.0, 1.0) if bounds else (0.0, 1.0)
+        elif constant and inverse:
+            result[low][i], result[high][i] = (first, first) if bounds else (first, 0.0)
+        elif constant:
+            result[low][i], result[high][i] = (first - FAR, first + FAR) if bounds else (first, FAR)
+    return result
+
+
+def _import_plugin(folder: Path) -> Any:
+    """Imports the plugin that was just written, as LeRobot would after its installation."""
+    if PLUGIN not in sys.modules:
+        sys.path.insert(0, str(folder))
+        try:
+            importlib.import_module(PLUGIN)
+        except ImportError as problem:
+            raise UserError(f"the LeRobot plugin in {folder} cannot be imported: {problem}. Check the environment with `vla env --check`.") from problem
+        finally:
+            sys.path.remove(str(folder))
+    return sys.modules[PLUGIN]

@@ -1,0 +1,7 @@
+"""LeRobot policy of type `vla_composed`; importing it registers configuration, policy and processors."""
+
+from .configuration_vla_composed import VLAComposedConfig
+from .modeling_vla_composed import VLAComposedPolicy
+from .processor_vla_composed import make_vla_composed_pre_post_processors
+
+__all__ = ["VLAComposedConfig", "VLAComposedPolicy", "make_vla_composed_pre_post_processors"]
