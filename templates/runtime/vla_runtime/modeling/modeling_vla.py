@@ -53,10 +53,13 @@ class VLAForActionPrediction(PreTrainedModel):
         policy = ComposedVLA(VLAConfig.from_dict(config.vla))
         for name, child in policy.named_children():
             self.add_module(name, child)
-        object.__setattr__(self, "policy", policy)  # its children are registered here; a second name would double every key
+        object.__setattr__(
+            self, "policy", policy
+        )  # its children are registered here; a second name would double every key
         self._tokenizer: PromptTokenizer | None = None
         self._normalizers: dict[str, dict[str, Normalizer]] = {
-            dataset: {role: normalizer(**recipe) for role, recipe in roles.items()} for dataset, roles in config.normalization.items()
+            dataset: {role: normalizer(**recipe) for role, recipe in roles.items()}
+            for dataset, roles in config.normalization.items()
         }
         self.post_init()
 
@@ -68,7 +71,11 @@ class VLAForActionPrediction(PreTrainedModel):
         """As transformers does, but a missing, unexpected or misshapen key is an error instead of a warning."""
         wants_info = kwargs.pop("output_loading_info", False)
         model, info = super().from_pretrained(pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs)
-        wrong = {kind: sorted(map(str, info[kind])) for kind in ("missing_keys", "unexpected_keys", "mismatched_keys") if info.get(kind)}
+        wrong = {
+            kind: sorted(map(str, info[kind]))
+            for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")
+            if info.get(kind)
+        }
         if wrong:
             raise ValueError(f"{pretrained_model_name_or_path} does not hold exactly this model's weights: {wrong}")
         model.policy.reset_buffers()
@@ -113,7 +120,10 @@ class VLAForActionPrediction(PreTrainedModel):
         batch = observation_batch(
             self.policy.config,
             self._tokenizer,
-            {camera: torch.as_tensor(np.ascontiguousarray(image)).permute(2, 0, 1)[None] for camera, image in images.items()},
+            {
+                camera: torch.as_tensor(np.ascontiguousarray(image)).permute(2, 0, 1)[None]
+                for camera, image in images.items()
+            },
             [instruction],
             normalised,
             crop=self.config.crop,
