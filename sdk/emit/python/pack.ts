@@ -1,8 +1,7 @@
 /** pack.py: from a checkpoint to the declared packages, each verified in a fresh process. */
-import { isKnown } from '../../plan/plan.ts'
 import { runFolder, writtenBy, type Project } from '../project.ts'
 import { Document } from './document.ts'
-import { call, float, name, none, py, str, use, type Py } from './literal.ts'
+import { call, int, name, py, str, use, type Py } from './literal.ts'
 
 const pack = (imported: string): Py => use('vla_runtime.pack', imported)
 
@@ -23,19 +22,14 @@ export function packScript(project: Project): Document {
       pipeline.modules.some((module) => module.adapt !== null) ? 'the newest complete one by default; LoRA is merged' : 'the newest complete one by default',
     )
     for (const target of pipeline.exports) {
-      const fps = pipeline.datasets[0]?.fps
       body.line(
         call(pack(target.kind), [
           { value: name('checkpoint') },
           { value: py`arguments.out / ${str(target.kind)}` },
-          { keyword: 'config', value: use('model', 'CONFIG') },
           { keyword: 'dtype', value: str(target.dtype) },
-          ...(target.kind === 'lerobot'
-            ? [
-                { keyword: 'name', value: str(pipeline.name) },
-                { keyword: 'fps', value: fps !== undefined && isKnown(fps) ? float(fps) : none },
-              ]
-            : []),
+          target.kind === 'lerobot'
+            ? { keyword: 'action_steps', value: int(pipeline.evaluate?.actionSteps ?? pipeline.model.action.chunk), comment: 'of a chunk, before the policy is asked again' }
+            : undefined,
         ]),
       )
     }

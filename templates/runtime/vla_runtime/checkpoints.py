@@ -66,6 +66,7 @@ class Data(Protocol):
 
     def state(self) -> dict[str, int]: ...
     def load_state(self, state: Mapping[str, int]) -> None: ...
+    normalization: Any
     def reference_batch(self) -> Any: ...
     def denormalize(self, actions: Tensor, datasets: Sequence[str]) -> Tensor: ...
 
@@ -508,7 +509,11 @@ def _reference(model: nn.Module, data: Data) -> dict[str, Any] | None:
     tensors["actions"] = data.denormalize(predicted.cpu(), reference.datasets)
     return {
         "tensors": {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()},
-        "rest": {"instructions": list(reference.instructions), "datasets": list(reference.datasets)},
+        "rest": {
+            "instructions": list(reference.instructions),
+            "datasets": list(reference.datasets),
+            "normalization": data.normalization,
+        },
     }
 
 

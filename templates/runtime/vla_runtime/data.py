@@ -24,7 +24,8 @@ from .modeling.batch import Batch
 from .modeling.composed import VLAConfig
 from .modeling.images import evaluation_view
 from .modeling.normalize import normalizer
-from .modeling.tokenization import PromptTokenizer, load_tokenizer
+from .modeling.observe import image_size, prompt_tokenizer
+from .modeling.tokenization import PromptTokenizer
 
 if TYPE_CHECKING:
     from .run import Run
@@ -52,7 +53,8 @@ class Dataset:
     state, action: features; `state=None` where the model has no proprioception.
     root, repo, revision: where it lies; a repo without root is looked up in LeRobot's cache or on the hub.
     weight: share of the mixture, relative to the other datasets.
-    holdout: episodes that are never trained on and have their own loss.
+    episodes: those that are used; None: all.
+    holdout: episodes among them that are never trained on and have their own loss.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Dataset:
     repo: str | None = None
     revision: str | None = None
     weight: float = 1.0
+    episodes: Sequence[int] | None = None
     holdout: Sequence[int] = ()
 
 
@@ -123,17 +126,6 @@ def lerobot_samples(
         if spec.state is not None:
             recipes[spec.name]["state"] = source.normalization(spec.state, normalize_state, constant, None, clip)
     return Samples(sources, config, recipes, run.device, mesh, global_batch, micro_batch, seed, augmentation, workers)
-
-
-def prompt_tokenizer(config: VLAConfig, directory: str | Path | None = None) -> PromptTokenizer:
-    """The model's own way from an instruction to token ids; `directory` is where a package keeps its tokenizer."""
-    return PromptTokenizer(
-        load_tokenizer(config.language, directory),
-        config.prompt,
-        config.prompt_tokens,
-        lower=config.prompt_lower,
-        trailing=config.prompt_trailing_token,
-    )
 
 
 class Samples:
@@ -373,7 +365,7 @@ class _View(TorchDataset[_Sample]):
             name: {role: normalizer(**recipe) for role, recipe in roles.items()}
             for name, roles in normalization.items()
         }
-        self._size = max(int(tower["image_size"]) for tower in config.vision)
+        self._size = image_size(config)
         self._prompts: dict[str, tuple[Tensor, Tensor]] = {}
         self._tokenizer: PromptTokenizer | None = None
 
@@ -495,13 +487,19 @@ class _Source:
         self._task = [tasks[int(index)] for index in columns["task_index"]]
         starts = np.flatnonzero(np.r_[True, self._episode[1:] != self._episode[:-1]])
         self._end = np.repeat(np.r_[starts[1:], len(self._episode)], np.diff(np.r_[starts, len(self._episode)]))
-        unknown = sorted(set(spec.holdout) - set(self._episode.tolist()))
-        if unknown:
-            raise UserError(
-                f"{where}: held-out episodes {unknown} do not exist; it has episodes 0 to {meta.total_episodes - 1}."
-            )
+        selected = set(self._episode.tolist()) if spec.episodes is None else set(spec.episodes)
+        for what, wanted, have in [
+            ("episodes", selected, set(self._episode.tolist())),
+            ("held-out episodes", set(spec.holdout), selected),
+        ]:
+            if wanted - have:
+                raise UserError(
+                    f"{where}: {what} {sorted(wanted - have)} do not exist; there are {len(have)}, {min(have)} to {max(have)}."
+                )
         held = np.isin(self._episode, np.asarray(list(spec.holdout), dtype=np.int64))
-        self.training = np.flatnonzero(~held).tolist()
+        self.training = np.flatnonzero(
+            ~held & np.isin(self._episode, np.asarray(sorted(selected), dtype=np.int64))
+        ).tolist()
         self.held_out = np.flatnonzero(held).tolist()
         if not self.training:
             raise UserError(f"{where}: every episode is held out, nothing is left to train on.")

@@ -27,8 +27,7 @@ def shard(
 ) -> None:
     """Distributes `model` in place. Call it on every rank, before the weights are loaded and the optimizer is built.
 
-    `full` and `gradOp` make one FSDP2 unit of each block, of each module's root, of an input embedding with what is tied to it, and
-    of the rest. `full` frees gathered parameters after the forward (ZeRO-3, FULL_SHARD), `gradOp` keeps them until the backward
+    `full` and `gradOp` make one FSDP2 unit of each block, of what is left of each module's roots, and of the rest. `full` frees gathered parameters after the forward (ZeRO-3, FULL_SHARD), `gradOp` keeps them until the backward
     (ZeRO-2, SHARD_GRAD_OP). Parameters are stored in the module's storage dtype, gathered in its compute dtype, and their gradients
     summed in `reduce`. `ddp` keeps everything on every process; a module whose compute dtype is below its masters' runs under
     autocast.
@@ -83,33 +82,27 @@ def _fully_shard(model: nn.Module, mesh: DeviceMesh, partition: Partition, resha
     tied = _tied_names(model)
     claimed: set[str] = set()
 
-    def unit(names: Sequence[str], module: Module, reshard_after_forward: bool) -> None:
-        held = {f"{name}.{n}" for name in names for n in _parameter_names(model.get_submodule(name))} - claimed
+    def unit(name: str, module: Module, reshard_after_forward: bool) -> None:
+        child = model.get_submodule(name)
+        held = {f"{name}.{n}" for n in _parameter_names(child)} - claimed
         if not held:
             return
         claimed.update(held)
-        group = [model.get_submodule(name) for name in names]
         dtype = module.compute_dtype
         policy = MixedPrecisionPolicy(
             param_dtype=dtype,
             reduce_dtype=torch.promote_types(reduce, module.master_dtype) if dtype == torch.float64 else reduce,
             cast_forward_inputs=False,
         )
-        fully_shard(
-            group if len(group) > 1 else group[0], mesh=mesh, reshard_after_forward=reshard_after_forward, mp_policy=policy
-        )
-        partition.units[group[0]] = frozenset(held)
+        fully_shard(child, mesh=mesh, reshard_after_forward=reshard_after_forward, mp_policy=policy)
+        partition.units[child] = frozenset(held)
 
     for module in partition.modules.values():
         for stack in partition.blocks(module.name):
             for block in stack:
-                unit([block], module, reshard)
+                unit(block, module, reshard)
         for root in partition.roots(module.name):
-            embedding = _input_embedding(model, root)
-            if embedding is not None and embedding != root:
-                partners = [owner for owner in _tied_owners(tied, embedding) if owner != embedding]
-                unit([embedding, *partners], module, reshard)
-            unit([root], module, reshard)
+            unit(root, module, reshard)
     rest = [name for name in _parameter_names(model) if name not in claimed]
     owners = {partition.owner(name) for name in rest}
     if len(owners) > 1:
@@ -145,20 +138,6 @@ def _tied_names(model: nn.Module) -> list[list[str]]:
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(parameter, []).append(plain_name(name))
     return [group for group in names.values() if len(group) > 1]
-
-
-def _tied_owners(tied: list[list[str]], owner: str) -> list[str]:
-    groups = [group for group in tied if any(name.rpartition(".")[0] == owner for name in group)]
-    return sorted({name.rpartition(".")[0] for group in groups for name in group})
-
-
-def _input_embedding(model: nn.Module, root: str) -> str | None:
-    """Name of a language model's token embedding. It is called before its model's own forward, so it is a unit of its own."""
-    get = getattr(model.get_submodule(root), "get_input_embeddings", None)
-    embedding = get() if callable(get) else None
-    if not isinstance(embedding, nn.Embedding):
-        return None
-    return next(plain_name(name) for name, child in model.named_modules() if child is embedding)
 
 
 def _check_tied(tied: list[list[str]], partition: Partition) -> None:

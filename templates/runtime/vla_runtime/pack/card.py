@@ -30,9 +30,13 @@ def write_card(directory: Path, checkpoint: Packable, *, kind: Literal["hf", "le
     cameras = ", ".join(f'"{camera}": {camera}_image' for camera in config.cameras)
     state = f"\n    state=state,  # [{config.state_dim}] in the robot's own units" if config.state_dim else ""
     load = LOAD[kind].format(cameras=cameras, state=state, chunk=config.chunk, action_dim=config.action_dim)
-    datasets = "\n".join(f"- `{dataset['name']}`, weight {dataset['weight']:g}, cameras {dataset['cameras']}" for dataset in pipeline["datasets"])
+    datasets = "\n".join(
+        f"- `{dataset['name']}`, weight {dataset['weight']:g}, cameras {dataset['cameras']}"
+        for dataset in pipeline["datasets"]
+    )
     modules = "\n".join(
-        f"| {module['name']} | {module['lr']} | {module['weightDecay']} | {module['dtype']} |" for module in pipeline["modules"]
+        f"| {module['name']} | {module['lr']} | {module['weightDecay']} | {module['dtype']} |"
+        for module in pipeline["modules"]
     )
     (directory / "README.md").write_text(
         f"""---

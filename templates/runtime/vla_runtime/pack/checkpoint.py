@@ -59,7 +59,10 @@ class Packable:
     def exported(self, dtype: DType) -> dict[str, Tensor]:
         """The weights in the dtype of a package; integers and booleans stay as they are."""
         target = TORCH_DTYPES[dtype]
-        return {name: (tensor.to(target) if tensor.is_floating_point() else tensor).contiguous() for name, tensor in self.weights.items()}
+        return {
+            name: (tensor.to(target) if tensor.is_floating_point() else tensor).contiguous()
+            for name, tensor in self.weights.items()
+        }
 
 
 def pack_arguments(run: str, out: str) -> PackArguments:
@@ -68,8 +71,12 @@ def pack_arguments(run: str, out: str) -> PackArguments:
     Raises:
         UserError: there is no complete checkpoint.
     """
-    parser = argparse.ArgumentParser(description="Packs a checkpoint and compares every package with the trainer's own actions.")
-    parser.add_argument("--checkpoint", type=Path, default=None, help=f"a directory below {run}/checkpoints (the newest)")
+    parser = argparse.ArgumentParser(
+        description="Packs a checkpoint and compares every package with the trainer's own actions."
+    )
+    parser.add_argument(
+        "--checkpoint", type=Path, default=None, help=f"a directory below {run}/checkpoints (the newest)"
+    )
     parser.add_argument("--out", type=Path, default=Path(out), help=f"where the packages go ({out})")
     options = parser.parse_args()
     checkpoint = options.checkpoint

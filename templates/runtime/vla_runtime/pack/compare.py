@@ -36,8 +36,19 @@ def verify_package(package: Path, checkpoint: Packable, dtype: DType) -> dict[st
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "actions.safetensors"
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        environment |= {"HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(Path(folder) / "modules"), "TOKENIZERS_PARALLELISM": "false"}
-        command = [sys.executable, "-I", str(Path(reload.__file__).resolve()), str(package.resolve()), str(checkpoint.path.resolve()), str(out)]
+        environment |= {
+            "HF_HUB_OFFLINE": "1",
+            "HF_MODULES_CACHE": str(Path(folder) / "modules"),
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        command = [
+            sys.executable,
+            "-I",
+            str(Path(reload.__file__).resolve()),
+            str(package.resolve()),
+            str(checkpoint.path.resolve()),
+            str(out),
+        ]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}"
@@ -60,9 +71,14 @@ def verify_package(package: Path, checkpoint: Packable, dtype: DType) -> dict[st
         "actions": list(actions.shape),
     }
     (package / "verification.json").write_text(json.dumps(result, indent=2) + "\n")
-    print(f"{package}: reloaded in a fresh process; largest difference {difference:.3g} of {tolerance:.0e} allowed ({coarsest})", flush=True)
+    print(
+        f"{package}: reloaded in a fresh process; largest difference {difference:.3g} of {tolerance:.0e} allowed ({coarsest})",
+        flush=True,
+    )
     if not difference <= tolerance:
-        raise UserError(f"{package}: its actions differ from the trainer's by {difference:.3g}, more than {tolerance:.0e}. Do not use this package.")
+        raise UserError(
+            f"{package}: its actions differ from the trainer's by {difference:.3g}, more than {tolerance:.0e}. Do not use this package."
+        )
     return result
 
 

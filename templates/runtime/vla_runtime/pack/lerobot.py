@@ -1,8 +1,8 @@
 """The `lerobot` package: an installable policy plugin and one complete policy directory per dataset, through LeRobot's own writers.
 
-    <out>/lerobot_policy_vla_composed/     pip install it where the policy is to run
-    <out>/policy/                          config.json, model.safetensors, both processors with their state, tokenizer/, plan.json
-    <out>/policy-<dataset>/                instead, where the run had several datasets: the weights are one file, hard-linked
+<out>/lerobot_policy_vla_composed/     pip install it where the policy is to run
+<out>/policy/                          config.json, model.safetensors, both processors with their state, tokenizer/, plan.json
+<out>/policy-<dataset>/                instead, where the run had several datasets: the weights are one file, hard-linked
 """
 
 import importlib
@@ -69,7 +69,13 @@ def write_plugin(directory: Path) -> None:
 
 
 def _write_policy(
-    directory: Path, plugin: Path, checkpoint: Packable, dataset: dict[str, Any], dtype: DType, action_steps: int, weights_of: Path | None
+    directory: Path,
+    plugin: Path,
+    checkpoint: Packable,
+    dataset: dict[str, Any],
+    dtype: DType,
+    action_steps: int,
+    weights_of: Path | None,
 ) -> None:
     from lerobot.configs import FeatureType, NormalizationMode, PolicyFeature
     from lerobot.policies.factory import make_pre_post_processors
@@ -79,7 +85,8 @@ def _write_policy(
     size = image_size(config)
     sizes = dataset["cameraSizes"] if "unknown" not in dataset["cameraSizes"] else {}
     inputs = {
-        feature: PolicyFeature(type=FeatureType.VISUAL, shape=(3, *sizes.get(feature, (size, size)))) for feature in dataset["cameras"].values()
+        feature: PolicyFeature(type=FeatureType.VISUAL, shape=(3, *sizes.get(feature, (size, size))))
+        for feature in dataset["cameras"].values()
     }
     mapping = {"VISUAL": NormalizationMode.IDENTITY, "ACTION": NormalizationMode[MODES[recipes["action"]["mode"]]]}
     state = dataset["state"] if config.state_dim else None
@@ -95,7 +102,9 @@ def _write_policy(
         cameras=dict(dataset["cameras"]),
         state=state,
         crop=checkpoint.crop,
-        clip_state=state is not None and recipes["state"]["clip"] and recipes["state"]["mode"] in ("minMax", "quantiles"),
+        clip_state=state is not None
+        and recipes["state"]["clip"]
+        and recipes["state"]["mode"] in ("minMax", "quantiles"),
         n_action_steps=action_steps,
         normalization_mapping=mapping,
     )
@@ -148,7 +157,9 @@ def _import_plugin(folder: Path) -> Any:
         try:
             importlib.import_module(PLUGIN)
         except ImportError as problem:
-            raise UserError(f"the LeRobot plugin in {folder} cannot be imported: {problem}. Check the environment with `vla env --check`.") from problem
+            raise UserError(
+                f"the LeRobot plugin in {folder} cannot be imported: {problem}. Check the environment with `vla env --check`."
+            ) from problem
         finally:
             sys.path.remove(str(folder))
     return sys.modules[PLUGIN]

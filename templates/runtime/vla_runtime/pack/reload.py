@@ -1,6 +1,6 @@
 """Opens a package the way its user would. Stands alone: verification runs this file in a process that has none of our code on its path.
 
-    python -I reload.py <package> <checkpoint with the reference> <out.safetensors>
+python -I reload.py <package> <checkpoint with the reference> <out.safetensors>
 """
 
 import json
@@ -17,7 +17,12 @@ class PackagedPolicy(Protocol):
     """What a rollout needs of a package."""
 
     def act(
-        self, images: Mapping[str, np.ndarray], instruction: str, state: np.ndarray | None, dataset: str | None = None, noise: np.ndarray | None = None
+        self,
+        images: Mapping[str, np.ndarray],
+        instruction: str,
+        state: np.ndarray | None,
+        dataset: str | None = None,
+        noise: np.ndarray | None = None,
     ) -> np.ndarray:
         """camera -> uint8 [H, W, 3], words, state [S] in the robot's units -> actions float32 [C, A] in the robot's units."""
         ...
@@ -32,7 +37,12 @@ class HuggingFacePackage:
         self._model = AutoModel.from_pretrained(str(directory), trust_remote_code=True)
 
     def act(
-        self, images: Mapping[str, np.ndarray], instruction: str, state: np.ndarray | None, dataset: str | None = None, noise: np.ndarray | None = None
+        self,
+        images: Mapping[str, np.ndarray],
+        instruction: str,
+        state: np.ndarray | None,
+        dataset: str | None = None,
+        noise: np.ndarray | None = None,
     ) -> np.ndarray:
         """See `PackagedPolicy.act`."""
         return self._model.predict_action(images, instruction, state, dataset=dataset, noise=noise)
@@ -55,16 +65,24 @@ class LeRobotPackage:
         config.device = "cuda" if torch.cuda.is_available() else "cpu"
         self._policy: Any = get_policy_class(config.type).from_pretrained(str(wanted), config=config, strict=True)
         overrides = {"device_processor": {"device": config.device}}
-        self._before, self._after = make_pre_post_processors(config, pretrained_path=str(wanted), preprocessor_overrides=overrides)
+        self._before, self._after = make_pre_post_processors(
+            config, pretrained_path=str(wanted), preprocessor_overrides=overrides
+        )
         self._cameras: dict[str, str] = dict(config.cameras)
         self._state: str | None = config.state
 
     def act(
-        self, images: Mapping[str, np.ndarray], instruction: str, state: np.ndarray | None, dataset: str | None = None, noise: np.ndarray | None = None
+        self,
+        images: Mapping[str, np.ndarray],
+        instruction: str,
+        state: np.ndarray | None,
+        dataset: str | None = None,
+        noise: np.ndarray | None = None,
     ) -> np.ndarray:
         """See `PackagedPolicy.act`. The dataset was chosen when the package was opened."""
         observation: dict[str, Any] = {
-            feature: torch.as_tensor(np.ascontiguousarray(images[camera])).permute(2, 0, 1).float() / 255 for camera, feature in self._cameras.items()
+            feature: torch.as_tensor(np.ascontiguousarray(images[camera])).permute(2, 0, 1).float() / 255
+            for camera, feature in self._cameras.items()
         }
         if self._state is not None and state is not None:
             observation[self._state] = torch.as_tensor(np.asarray(state, dtype=np.float32))
@@ -83,7 +101,9 @@ def open_policy(directory: Path, dataset: str | None = None) -> PackagedPolicy:
         return HuggingFacePackage(directory)
     if any(directory.glob("policy*/config.json")):
         return LeRobotPackage(directory, dataset)
-    raise FileNotFoundError(f"{directory} is no package: neither config.json (hf) nor policy*/config.json (lerobot) is there. Run pack.py first.")
+    raise FileNotFoundError(
+        f"{directory} is no package: neither config.json (hf) nor policy*/config.json (lerobot) is there. Run pack.py first."
+    )
 
 
 def main(package: str, checkpoint: str, out: str) -> None:

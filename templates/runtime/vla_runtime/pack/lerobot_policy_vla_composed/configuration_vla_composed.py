@@ -65,6 +65,8 @@ class VLAComposedConfig(PreTrainedConfig):
         wanted = [*self.cameras.values(), *([self.state] if self.state else [])]
         missing = [feature for feature in wanted if feature not in inputs]
         if missing:
-            raise ValueError(f"the policy reads {missing}, but its input features are {sorted(inputs)}; rename them with --rename_map.")
+            raise ValueError(
+                f"the policy reads {missing}, but its input features are {sorted(inputs)}; rename them with --rename_map."
+            )
         if "action" not in outputs:
             raise ValueError(f"the policy writes 'action', but its output features are {sorted(outputs)}.")

@@ -29,7 +29,9 @@ class VLAComposedPolicy(PreTrainedPolicy):
             self.add_module(name, child)
         object.__setattr__(self, "vla", vla)  # its children are registered here; a second name would double every key
         tokenizer = Path(config.pretrained_path) / "tokenizer" if config.pretrained_path is not None else None
-        self._tokenizer = prompt_tokenizer(vla.config, tokenizer if tokenizer is not None and tokenizer.is_dir() else None)
+        self._tokenizer = prompt_tokenizer(
+            vla.config, tokenizer if tokenizer is not None and tokenizer.is_dir() else None
+        )
         self._queue: deque[Tensor] = deque()
 
     def get_optim_params(self) -> Iterator[nn.Parameter]:  # type: ignore[override]
@@ -47,7 +49,10 @@ class VLAComposedPolicy(PreTrainedPolicy):
         observed.valid = ~batch["action_is_pad"]
         if self.vla.config.action["decoder"] == "flowMatching":
             alpha, beta = self.vla.config.action.get("time_alpha", 1.5), self.vla.config.action.get("time_beta", 1.0)
-            observed.time = torch.distributions.Beta(alpha, beta).sample((observed.size,)).to(observed.prompt.device) * 0.999 + 0.001
+            observed.time = (
+                torch.distributions.Beta(alpha, beta).sample((observed.size,)).to(observed.prompt.device) * 0.999
+                + 0.001
+            )
         loss = self.vla(observed).sum() / self.vla.valid_count(observed)
         return loss, {"loss": loss.item()}
 
@@ -75,7 +80,9 @@ class VLAComposedPolicy(PreTrainedPolicy):
             raise ValueError("the batch has no 'task': this policy reads an instruction.")
         tasks = [task] * size if isinstance(task, str) else list(task)
         device = next(self.parameters()).device
-        return observation_batch(self.vla.config, self._tokenizer, images, tasks, state, crop=self.config.crop, noise=noise, device=device)
+        return observation_batch(
+            self.vla.config, self._tokenizer, images, tasks, state, crop=self.config.crop, noise=noise, device=device
+        )
 
 
 def _uint8(images: Tensor) -> Tensor:
