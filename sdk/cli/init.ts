@@ -1,7 +1,7 @@
 /** `vla init`: starts a project from a template. */
 import { existsSync } from 'node:fs'
-import { readFile, readdir } from 'node:fs/promises'
-import { basename, join, relative, resolve } from 'node:path'
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { Command, Option } from 'commander'
 import { CannotDo } from '../python/errors.ts'
 import type { Outcome, Registrar } from './command.ts'
@@ -26,6 +26,11 @@ type PackageManager = (typeof PACKAGE_MANAGERS)[number]
 
 /** What a folder may hold and still count as empty. */
 const HARMLESS = new Set(['.git', '.gitattributes', '.github', '.gitlab-ci.yml', '.idea', '.vscode', '.venv', '.DS_Store', '.python-version', '.editorconfig', 'LICENSE', 'LICENSE.md'])
+
+/** Files of a template that lie elsewhere in our package, because others use them too. */
+const SHARED: Readonly<Partial<Record<Template, Readonly<Record<string, string>>>>> = {
+  quickstart: { 'simulation.py': 'templates/runtime/vla_runtime/simulation.py' },
+}
 
 /** Names that npm does not pack, or treats specially, under their own name. */
 const RENAMED: Readonly<Record<string, string>> = { _gitignore: '.gitignore' }
@@ -59,10 +64,8 @@ async function init(argument: string | undefined, options: Options, io: Io): Pro
   const files = await templateFiles(answers.template)
   await refuseOccupied(directory, [...files.keys()])
 
-  const { mkdir, writeFile } = await import('node:fs/promises')
   const name = packageNameFrom(basename(directory))
   const manager = options.pm ?? (await detectManager(directory, io))
-  const { dirname } = await import('node:path')
   for (const [path, source] of files) {
     const target = join(directory, path)
     await mkdir(dirname(target), { recursive: true })
@@ -92,14 +95,14 @@ async function ask(argument: string | undefined, options: Options, io: Io): Prom
     return { directory: argument ?? '.', template: options.template ?? 'quickstart' }
   }
   if (argument !== undefined && options.template !== undefined) return { directory: argument, template: options.template }
-  const { isCancel, select, text } = await import('@clack/prompts')
-  const given = <T>(answer: T | symbol): T => {
-    if (isCancel(answer)) throw new Declined('Nothing was made.', 'vla init --template NAME DIR asks nothing.')
-    return answer as T
+  const { select, text } = await import('@clack/prompts')
+  const given = <T extends string>(answer: T | symbol): T => {
+    if (typeof answer === 'symbol') throw new Declined('Nothing was made.', 'vla init --template NAME DIR asks nothing.')
+    return answer
   }
-  const directory = argument ?? given(await text({ message: 'Where?', placeholder: './my-vla', defaultValue: './my-vla' }))
+  const directory = argument ?? given<string>(await text({ message: 'Where?', placeholder: './my-vla', defaultValue: './my-vla' }))
   const choices = Object.entries(TEMPLATES).map(([value, hint]) => ({ value: value as Template, label: value, hint }))
-  const template = options.template ?? given(await select<Template>({ message: 'Which template?', options: choices }))
+  const template = options.template ?? given<Template>(await select<Template>({ message: 'Which template?', options: choices }))
   return { directory, template }
 }
 
@@ -113,6 +116,7 @@ async function templateFiles(template: Template): Promise<Map<string, string>> {
     const name = basename(path)
     files.set(join(path, '..', RENAMED[name] ?? name), join(root, path))
   }
+  for (const [path, source] of Object.entries(SHARED[template] ?? {})) files.set(path, join(packageFolder, source))
   return files
 }
 

@@ -96,8 +96,8 @@ function tell(command: string, outcome: Outcome, json: boolean, io: Io): void {
 async function showDiagnostics(outcome: Outcome, io: Io): Promise<void> {
   const { diagnostics = [], text, summary } = outcome
   if (diagnostics.length > 0) {
-    const { pretty } = await import('./pretty.ts')
-    io.stderr.write(await pretty(diagnostics, io))
+    const { render } = await import('../locate/render.ts')
+    io.stderr.write(render(diagnostics, { colour: io.color, width: io.stderr.columns, root: io.cwd }))
   }
   if (text !== undefined && text !== '') io.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
   if (summary !== undefined && summary !== '') io.stderr.write(summary.endsWith('\n') ? summary : `${summary}\n`)

@@ -1,5 +1,4 @@
 /** The Python environment of a generated project: made from its lock file, checked against it, found again. */
-import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -40,8 +39,8 @@ export interface Difference {
   readonly installed: string | null
 }
 
-/** Written into the environment when it is complete. */
-const stamp = z.object({ requirements: z.string(), torch: z.string().nullable() })
+/** Written into the environment: for which torch backend it was made, which no version number tells. */
+const stamp = z.object({ torch: z.string() })
 
 /** The interpreter inside a `.venv` folder. */
 function interpreter(venv: string): string {
@@ -60,29 +59,28 @@ export async function makeEnvironment(request: EnvironmentRequest): Promise<Envi
   const lock = await readLock(request.requirements)
   const venv = resolve(request.directory, '.venv')
   const python = interpreter(venv)
-  const wanted = { requirements: lock.hash, torch: torch ?? null }
 
   const say = (text: string): unknown => host.terminal.write(`${text}\n`)
   const existing = existsSync(venv) ? await askPython(python, host) : undefined
   if (typeof existing === 'string') {
     throw new CannotDo(`${venv} is there, but its Python ${existing}.`, `Remove ${venv} and run this again.`)
   }
-  if (existing !== undefined && (await isCurrent(venv, wanted)) && (await differences(host, python, lock)).length === 0) {
+  const otherTorch = existing !== undefined && torch !== undefined && (await backendOf(venv)) !== torch
+  if (existing !== undefined && !otherTorch && (await differences(host, python, lock)).length === 0) {
     return { python, version: existing.version, directory: venv, state: 'current', packages: lock.pins.size }
   }
 
   const base = await findPython(host)
   say(`Python ${base.version} (${base.path})`)
   const uv = await obtainUv(host, base)
-  await rm(join(venv, STAMP), { force: true })
   if (existing === undefined) await uvDoes(host, uv, ['venv', '--python', base.path, venv], `make ${venv}`)
   say(`Installing ${String(lock.pins.size)} packages from ${request.requirements}${torch === undefined ? '' : ` with torch for ${torch}`}; the first time takes minutes`)
-  await install(host, uv, python, request.requirements, lock, torch)
+  await install(host, uv, python, request.requirements, lock, torch, otherTorch)
   const left = await differences(host, python, lock)
   if (left.length > 0) {
     throw new CannotDo(`${venv} is not what ${request.requirements} says after the installation: ${describe(left)}.`, `Remove ${venv} and run this again.`)
   }
-  await writeFile(join(venv, STAMP), `${JSON.stringify(wanted)}\n`)
+  if (torch !== undefined) await writeFile(join(venv, STAMP), `${JSON.stringify({ torch })}\n`)
   return { python, version: base.version, directory: venv, state: 'made', packages: lock.pins.size }
 }
 
@@ -140,7 +138,6 @@ export async function environmentPython(host: Host, project: string, override: s
 }
 
 interface Lock {
-  readonly hash: string
   /** Normalised package name -> version, for pins that hold on every machine. */
   readonly pins: ReadonlyMap<string, string>
   readonly text: string
@@ -157,7 +154,7 @@ async function readLock(path: string): Promise<Lock> {
     // A pin with a marker holds only on some machines, which uv decides.
     if (match?.[1] !== undefined && match[2] !== undefined && match[3] === undefined) pins.set(normalise(match[1]), match[2])
   }
-  return { hash: createHash('sha256').update(text).digest('hex'), pins, text }
+  return { pins, text }
 }
 
 /** Package names compare as PEP 503 says. */
@@ -165,17 +162,15 @@ function normalise(name: string): string {
   return name.replace(/[-_.]+/g, '-').toLowerCase()
 }
 
-async function isCurrent(venv: string, wanted: z.infer<typeof stamp>): Promise<boolean> {
+/** The torch backend that an environment was made for; undefined where none was named. */
+async function backendOf(venv: string): Promise<string | undefined> {
   const file = join(venv, STAMP)
-  if (!existsSync(file)) return false
-  let content: unknown
+  if (!existsSync(file)) return undefined
   try {
-    content = JSON.parse(await readFile(file, 'utf8'))
+    return stamp.parse(JSON.parse(await readFile(file, 'utf8'))).torch
   } catch {
-    return false // half-written: not current
+    return undefined // half-written
   }
-  const parsed = stamp.safeParse(content)
-  return parsed.success && parsed.data.requirements === wanted.requirements && parsed.data.torch === wanted.torch
 }
 
 const INSTALLED = `
@@ -201,7 +196,7 @@ function belongsToTorchBuild(name: string): boolean {
   return name.startsWith('nvidia-') || name.startsWith('cuda-') || name === 'triton'
 }
 
-async function install(host: Host, uv: string, python: string, path: string, lock: Lock, torch: string | undefined): Promise<void> {
+async function install(host: Host, uv: string, python: string, path: string, lock: Lock, torch: string | undefined, again: boolean): Promise<void> {
   const args = ['pip', 'install', '--python', python]
   if (torch === undefined) {
     await uvDoes(host, uv, [...args, '--requirements', path], 'install the packages')
@@ -213,7 +208,9 @@ async function install(host: Host, uv: string, python: string, path: string, loc
     const filtered = join(folder, 'requirements.txt')
     const lines = lock.text.split('\n').filter((line) => !belongsToTorchBuild(normalise(line.split('==')[0] ?? '')))
     await writeFile(filtered, lines.join('\n'))
-    await uvDoes(host, uv, [...args, '--torch-backend', torch, '--requirements', filtered], 'install the packages')
+    // Another build of the same version counts as installed already.
+    const anew = again ? ['--reinstall-package', 'torch', '--reinstall-package', 'torchvision'] : []
+    await uvDoes(host, uv, [...args, ...anew, '--torch-backend', torch, '--requirements', filtered], 'install the packages')
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
