@@ -48,9 +48,12 @@ hooks.py -linguist-generated
 `
 }
 
-/** Text of a table cell or sentence in Markdown: one line, nothing in it is markup. */
+/** Text inside a sentence or table cell of Markdown: one line, nothing in it is markup. */
 export function markdown(text: string): string {
-  return oneLine(text).replace(/[\\`*_{}[\]<>()#+!|~&$]/g, '\\$&')
+  return oneLine(text)
+    .replace(/[\\`*[\]<>|~&$]/g, '\\$&')
+    .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, '\\_')
+    .replace(/^([#+=-]|\d+(?=[.)]))/, '\\$1')
 }
 
 /** Code in Markdown, with a fence that the text does not contain. */
@@ -77,7 +80,7 @@ export function readme(project: Project, files: ReadonlySet<string>): string {
 
 ${markdown(capital(modelPhrase(pipeline)))} on ${markdown(dataPhrase(pipeline))}: ${grouped(training.updates)} updates of ${grouped(training.globalBatch)} samples on ${markdown(hardwarePhrase(pipeline))}, ${parallelPhrase(pipeline)}.
 
-${markdown(writtenBy(project))}
+Written by \`vla build\` ${project.context.version} from ${markdownCode(project.context.source)} (plan ${project.plan.hash.slice(0, 8)}). Change it and build again; hooks.py is yours.
 
 | command | what it does |
 |---|---|

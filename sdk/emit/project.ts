@@ -47,14 +47,15 @@ export function reason({ plan }: Project, pointer: string): string | undefined {
 }
 
 /** Whether a source of weights can only be a folder or file, never a hub id (`org/name`). As the lock reads it. */
-function isLocalPath(source: string): boolean {
+export function isLocalPath(source: string): boolean {
   return !/^[A-Za-z0-9][\w.-]*(\/[A-Za-z0-9][\w.-]*)?$/.test(source) || /\.(safetensors|bin|pt|pth)$/.test(source)
 }
 
 /** A path of the declaration, which starts at pipeline.ts, as the project's scripts see it from their own folder. */
 export function projectPath({ context }: Project, declared: string): string {
   if (path.posix.isAbsolute(declared) || path.win32.isAbsolute(declared) || declared.startsWith('~')) return declared
-  return path.posix.normalize(path.posix.join(context.sourceFolder, declared)).replace(/(?<=.)\/$/, '')
+  const joined = path.posix.normalize(path.posix.join(context.sourceFolder, declared)).replace(/(?<=.)\/$/, '')
+  return joined.startsWith('.') ? joined : `./${joined}` // never to be taken for a hub id
 }
 
 /** Weights: a folder or file as {@link projectPath}, a hub id as it is. */
@@ -108,4 +109,10 @@ export function runFolder({ pipeline }: Project): string {
 /** A number for people: `50,000`. */
 export function grouped(value: number): string {
   return value.toLocaleString('en-US', { maximumFractionDigits: 20 })
+}
+
+/** `1.5 GiB` */
+export function bytesPhrase(bytes: number): string {
+  const power = bytes === 0 ? 0 : Math.min(4, Math.floor(Math.log2(bytes) / 10))
+  return `${Number((bytes / 1024 ** power).toPrecision(3))} ${['bytes', 'KiB', 'MiB', 'GiB', 'TiB'][power] ?? ''}`
 }

@@ -5,6 +5,9 @@ import type { Templates } from './emitted.ts'
 
 const runtimePackage = 'vla_runtime'
 
+/** Packages of the runtime that copy their own files into what they write; where one is needed, all of it is. */
+const whole = ['modeling', 'pack']
+
 /** Reads `templates/runtime`. Tests, caches and whatever is hidden stay out. */
 export async function readTemplates(folder: string): Promise<Templates> {
   const runtime = new Map<string, string>()
@@ -22,41 +25,37 @@ export async function readTemplates(folder: string): Promise<Templates> {
 /**
  * The runtime files that some scripts need, by path below `vla_runtime/`. Throws where a script imports a module that is not there.
  *
- * A package that is needed brings the files in it that are not Python (text that it copies or reads).
+ * A folder that is needed brings the files in it that are not Python (data that its modules read).
  */
 export function neededRuntime(runtime: ReadonlyMap<string, string>, scripts: readonly string[]): Map<string, string> {
   const needed = new Set<string>()
-  const open: string[] = []
-  const require = (module: readonly string[]): boolean => {
+  const add = (file: string): void => {
+    const source = runtime.get(file)
+    if (source === undefined || needed.has(file)) return
+    needed.add(file)
+    follow(source, file.split('/').slice(0, -1))
+    const folder = whole.find((name) => file.startsWith(`${name}/`))
+    if (folder !== undefined) for (const other of runtime.keys()) if (other.startsWith(`${folder}/`)) add(other)
+  }
+  const addModule = (module: readonly string[]): boolean => {
     const file = locate(runtime, module)
-    if (file === undefined) return false
+    if (file === undefined) return module.length === 0
     for (let depth = 0; depth < module.length; depth++) add([...module.slice(0, depth), '__init__.py'].join('/'))
     add(file)
     return true
   }
-  const add = (file: string): void => {
-    if (!runtime.has(file) || needed.has(file)) return
-    needed.add(file)
-    open.push(file)
-  }
-  const follow = (source: string, from: readonly string[] | undefined, where: string): void => {
+  const follow = (source: string, from?: readonly string[]): void => {
     for (const { module, names } of importsOf(source, from)) {
-      const whole = module.length === 0 || require(module)
-      for (const name of names) {
-        if (!require([...module, name]) && !whole) throw new Error(`${where} imports ${[runtimePackage, ...module].join('.')}, which is not there`)
+      const there = addModule(module)
+      const submodules = names.map((name) => addModule([...module, name])) // `from . import points` names a module
+      if (from === undefined && !there && !submodules.some(Boolean)) {
+        throw new Error(`a script imports ${[runtimePackage, ...module].join('.')}, which is not there`)
       }
-      if (module.length === 0) add('__init__.py')
     }
   }
-
-  scripts.forEach((script, index) => {
-    follow(script, undefined, `script ${index}`)
-  })
-  for (let file = open.pop(); file !== undefined; file = open.pop()) {
-    follow(runtime.get(file) ?? '', file.split('/').slice(0, -1), file)
-  }
-  const packages = new Set([...needed].map((file) => path.posix.dirname(file)))
-  return new Map([...runtime].filter(([file]) => needed.has(file) || (!file.endsWith('.py') && packages.has(path.posix.dirname(file)))))
+  for (const script of scripts) follow(script)
+  const folders = new Set([...needed].map((file) => path.posix.dirname(file)))
+  return new Map([...runtime].filter(([file]) => needed.has(file) || (!file.endsWith('.py') && folders.has(path.posix.dirname(file)))))
 }
 
 function locate(runtime: ReadonlyMap<string, string>, module: readonly string[]): string | undefined {

@@ -50,7 +50,7 @@ ${slurm.setup.length === 0 ? '' : `\n# From pipeline.ts, verbatim.\n${slurm.setu
 export OMP_NUM_THREADS="\${OMP_NUM_THREADS:-$((\${${cores}:-${perNode}} > ${perNode} ? ${cores} / ${perNode} : 1))}"
 mapfile -t hosts < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 
-again=no
+${slurm.requeue ? 'again=no\n' : ''}# shellcheck disable=SC2317 # called by the trap
 stop() {
 ${
   slurm.requeue

@@ -1,5 +1,6 @@
 /** A Python file in the making: statements of {@link Py}, blocks, reasons as comments, imports collected from what is used. */
 import { comment, commentLines, docstring, lineWidth, type Import, type Py } from './literal.ts'
+import { wrap } from '../text.ts'
 
 const standardLibrary = new Set(['argparse', 'os', 'pathlib', 'sys', 'typing'])
 const ownModules = new Set(['hooks', 'model', 'preflight', 'train', 'vla_runtime'])
@@ -94,9 +95,14 @@ export class Body {
 export class Document extends Body {
   readonly #docstring: Py
 
+  /** @param description the module's docstring; long lines are wrapped */
   constructor(description: string) {
     super(0)
-    this.#docstring = docstring(description)
+    const lines = description.split('\n').flatMap((line, index) => {
+      const width = lineWidth - (index === 0 ? 3 : 0)
+      return line.length <= width ? [line] : wrap(line, width)
+    })
+    this.#docstring = docstring(lines.length === 1 ? description : `${lines.join('\n')}\n`)
   }
 
   /** The source, not yet formatted. */

@@ -1,6 +1,7 @@
 /** model.py: the architecture, built in one place for training, packaging and evaluation. */
 import { isKnown, type Pipeline, type PlanTower } from '../../plan/plan.ts'
 import { modelPhrase, need, projectSource, why, writtenBy, type Project } from '../project.ts'
+import { oneLine } from '../text.ts'
 import { Document } from './document.ts'
 import { call, dict, float, int, list, none, py, str, tuple, use, value, bool, name, type Argument, type Json, type Py } from './literal.ts'
 
@@ -10,9 +11,8 @@ type Entry = readonly [key: string, value: Py]
 export function modelFile(project: Project): Document {
   const { pipeline } = project
   const { model } = pipeline
-  const openvla = model.family === 'openvla'
   const document = new Document(
-    `The architecture, ${modelPhrase(pipeline)}: train.py, pack.py, evaluate.py and the packages build the model from here.\n\n${writtenBy(project)}`,
+    `${oneLine(`The architecture: ${modelPhrase(pipeline)}.`)}\n\ntrain.py, pack.py, evaluate.py and the packages build the model from here.\n${writtenBy(project)}`,
   )
   const at = (field: string): string | undefined => why(project, `/model/${field}`)
   const argument = (keyword: string, given: Py, comment?: string): Argument => ({ keyword, value: given, comment })
@@ -32,8 +32,8 @@ export function modelFile(project: Project): Document {
         argument('mask', str(model.mask), at('mask')),
         argument('prompt', str(model.prompt), at('prompt')),
         argument('prompt_tokens', int(model.promptTokens), at('promptTokens')),
-        openvla ? argument('prompt_lower', bool(true)) : undefined,
-        openvla ? argument('prompt_trailing_token', int(openvlaSpace), 'the lone space before the actions in training') : undefined,
+        model.promptLower ? argument('prompt_lower', bool(true), at('promptLower')) : undefined,
+        model.promptTrailingToken !== null ? argument('prompt_trailing_token', int(model.promptTrailingToken), at('promptTrailingToken')) : undefined,
         argument('state_dim', int(need(model.stateDim, '/model/stateDim'))),
         argument('action_dim', int(need(model.actionDim, '/model/actionDim'))),
         argument('dtypes', dict(pipeline.modules.map((module): Entry => [module.name, str(module.dtype)]))),
@@ -47,13 +47,6 @@ export function modelFile(project: Project): Document {
   })
   return document
 }
-
-/** Llama 2's lone space, which OpenVLA appends to prompts that do not end with it (openvla, `modeling_prismatic.py`, `predict_action`). */
-const openvlaSpace = 29871
-/** Llama 2's vocabulary without the rows that OpenVLA padded it with: action bins count down from here. */
-const openvlaVocabulary = 32000
-/** Llama 2's `</s>`. */
-const openvlaStop = 2
 
 function towerEntry(project: Project, tower: PlanTower): Py {
   return dict([
@@ -71,7 +64,7 @@ function towerEntry(project: Project, tower: PlanTower): Py {
 }
 
 function languageEntry(project: Project): Py {
-  const { language, family } = project.pipeline.model
+  const { language, action } = project.pipeline.model
   const entries: Entry[] = []
   if (language.name !== null) {
     entries.push(['name', str(projectSource(project, language.name))])
@@ -79,7 +72,10 @@ function languageEntry(project: Project): Py {
   }
   if (isKnown(language.config)) entries.push(['config', value(language.config as { readonly [key: string]: Json })])
   entries.push(['tokenizer', str(language.tokenizer)], ['spare_tokens', int(language.spareTokens)])
-  if (family === 'openvla') entries.push(['action_vocabulary', int(openvlaVocabulary)], ['stop_token', int(openvlaStop)])
+  if (action.decoder === 'tokens') {
+    if (isKnown(action.vocabulary)) entries.push(['action_vocabulary', int(action.vocabulary)])
+    if (isKnown(action.stopToken)) entries.push(['stop_token', int(action.stopToken)])
+  }
   return dict(entries)
 }
 
@@ -89,14 +85,16 @@ function actionEntry(action: Pipeline['model']['action']): Py {
       ? [['bins', int(action.bins)]]
       : action.decoder === 'regression'
         ? [
-            ['hidden', int(action.hidden)],
+            ['hidden', int(need(action.hidden, '/model/action/hidden'))],
             ['blocks', int(action.blocks)],
+            ['queries', str(action.queries)],
+            ['slots', int(need(action.slots, '/model/action/slots'))],
           ]
         : [
             ['attention', str(action.attention)],
             ['hidden', int(action.hidden)],
             ['layers', int(action.layers)],
-            ['heads', int(need(action.heads, '/model/action/heads'))],
+            ['heads', int(action.heads)],
             ['steps', int(action.steps)],
             ['time_alpha', float(action.timeAlpha)],
             ['time_beta', float(action.timeBeta)],

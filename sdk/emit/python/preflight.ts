@@ -1,6 +1,6 @@
 /** preflight.py: what only the target machine can answer, with what the lock knew. */
 import { isKnown, type Pipeline } from '../../plan/plan.ts'
-import { projectPath, writtenBy, type Project } from '../project.ts'
+import { bytesPhrase, projectPath, writtenBy, type Project } from '../project.ts'
 import { pinned, requirementsFor } from '../requirements.ts'
 import { Document } from './document.ts'
 import { call, dict, float, int, list, name, none, py, str, use, type Argument, type Py } from './literal.ts'
@@ -51,7 +51,7 @@ export function preflightFile(project: Project): Document {
       const { keep } = pipeline.checkpoint
       body.line(
         py`${check('disk_space')}(run, bytes_needed=${int(bytes * (keep + 1))})`,
-        `${keep} checkpoints that are kept and the one being written, ${(bytes / 2 ** 30).toPrecision(3)} GiB each`,
+        `${keep} checkpoints that are kept and the one being written, ${bytesPhrase(bytes)} each`,
       )
     }
     body.line(py`${check('report')}(run)`)

@@ -8,12 +8,13 @@ import {
   need,
   parallelPhrase,
   projectPath,
-  projectSource,
   runFolder,
   why,
   writtenBy,
   type Project,
 } from '../project.ts'
+import { oneLine } from '../text.ts'
+import { weightsOf } from './weights.ts'
 import { Document, type Body } from './document.ts'
 import { bool, call, dict, float, int, list, name, none, py, str, tuple, use, type Argument, type Py } from './literal.ts'
 
@@ -23,8 +24,7 @@ const runtime = (module: string, imported: string): Py => use(`vla_runtime.${mod
 export function trainScript(project: Project): Document {
   const { pipeline } = project
   const document = new Document(
-    `${pipeline.name}: ${modelPhrase(pipeline)} on ${dataPhrase(pipeline)}.\n\n` +
-      `${hardwarePhrase(pipeline)}, ${parallelPhrase(pipeline)}.\n${writtenBy(project)}`,
+    `${oneLine(`${pipeline.name}: ${modelPhrase(pipeline)} on ${dataPhrase(pipeline)}; ${hardwarePhrase(pipeline)}, ${parallelPhrase(pipeline)}.`)}\n\n${writtenBy(project)}`,
   )
   constants(document, project)
   document.blank().line(py`MODULES = [`)
@@ -210,20 +210,25 @@ function augmentation(augment: NonNullable<Pipeline['augment']>): Py {
 /** Model, adapters, recompute, sharding, weights. */
 function build(body: Body, project: Project): void {
   const { pipeline } = project
-  const { parallel, model } = pipeline
+  const { parallel } = pipeline
   const adapted = pipeline.modules.some((module) => module.adapt !== null)
   body.block(py`with ${use('torch')}.device("meta"):`, (inner) => inner.line(py`model = ${use('model', 'build_model')}()`, 'model.py'))
   body.line(py`partition = ${runtime('partition', 'Partition')}(model, MODULES)`, 'each parameter in exactly one module, dead ones set aside')
-  if (model.weights !== null) {
-    body.line(
-      py`weights = ${call(runtime('weights', 'WeightAudit'), [
-        { value: str(projectSource(project, model.weights.source)) },
-        { value: model.weights.revision === null ? none : str(model.weights.revision) },
-        { value: name('model') },
-      ])}`,
-      'from the headers: every key accounted for, or an error',
-    )
-  }
+  const sources = weightsOf(project)
+  const whole = sources.length === 1 && sources[0]?.part === '' ? sources[0] : undefined
+  const audits = sources.map(({ source, revision, part, missing, unexpected }) =>
+    call(runtime('weights', 'WeightAudit'), [
+      { value: str(source) },
+      { value: revision === null ? none : str(revision) },
+      { value: name('model') },
+      part !== '' ? { keyword: 'part', value: str(part) } : undefined,
+      missing.length > 0 ? { keyword: 'allow_missing', value: list(missing.map(str)) } : undefined,
+      unexpected.length > 0 ? { keyword: 'allow_unexpected', value: list(unexpected.map(str)) } : undefined,
+    ]),
+  )
+  const audited = 'from the headers: every key accounted for, or an error'
+  if (whole !== undefined) body.line(py`weights = ${audits[0] ?? none}`, audited)
+  else if (audits.length > 0) body.line(py`weights = ${list(audits)}`, audited)
   if (adapted) body.line(py`adapters = ${runtime('lora', 'adapt')}(model, partition, seed=SEED)`, 'LoRA, before sharding; the base stays frozen')
   if (pipeline.modules.some((module) => module.recompute === 'full')) {
     body.line(py`${runtime('recompute', 'add_recompute')}(model, partition)`, 'blocks run again in the backward instead of keeping activations')
@@ -234,8 +239,27 @@ function build(body: Body, project: Project): void {
     py`${runtime('sharding', 'shard')}(model, mesh, partition, strategy=${str(strategy)}, reduce=${use('torch')}.${name(reduce)})`,
     strategy === 'ddp' ? 'a whole copy on every process; gradients are summed, not averaged' : 'one FSDP2 unit per block; gradients are summed, not averaged',
   )
-  if (model.weights !== null) body.line(py`weights.load(model)`, 'shard by shard; buffers that are not saved are rebuilt')
-  else body.line(py`${runtime('weights', 'initialise')}(model, partition, seed=SEED)`)
+  const read = 'shard by shard; buffers that are not saved are rebuilt'
+  const initialise = (loaded: Py | undefined, comment?: string): void => {
+    body.line(
+      call(runtime('weights', 'initialise'), [
+        { value: name('model') },
+        { value: name('partition') },
+        { keyword: 'seed', value: name('SEED') },
+        loaded !== undefined ? { keyword: 'loaded', value: loaded } : undefined,
+      ]),
+      comment,
+    )
+  }
+  if (whole !== undefined) {
+    if (whole.missing.length > 0) initialise(py`[weights]`, 'what the weights do not hold')
+    body.line(py`weights.load(model)`, read)
+  } else if (audits.length > 0) {
+    initialise(py`weights`, 'what the weights do not hold')
+    body.block(py`for part in weights:`, (inner) => inner.line(py`part.load(model)`, read))
+  } else {
+    initialise(undefined, 'the same for any number of processes')
+  }
   if (adapted) body.line(py`adapters.initialise()`)
 }
 
@@ -300,10 +324,11 @@ function loop(body: Body, project: Project): void {
       )
       step.line(py`schedule.step()`).line(py`optimizer.zero_grad(set_to_none=True)`)
       if (validates) {
-        step.line(py`held_out = {}`)
-        step.block(py`if (update + 1) % ${int(validateEvery)} == 0 or update + 1 == UPDATES:`, (inner) => {
-          inner.line(py`held_out["held_out"] = ${runtime('data', 'holdout_loss')}(model, data, mesh)`, 'episodes that are never trained on')
-        })
+        step.line(py`due = (update + 1) % ${int(validateEvery)} == 0 or update + 1 == UPDATES`)
+        step.line(
+          py`held_out = {"held_out": ${runtime('data', 'holdout_loss')}(model, data, mesh)} if due else {}`,
+          'episodes that are never trained on',
+        )
       }
       step.line(py`run.log(update, loss=loss, norms=norms, lr=lrs, samples=GLOBAL_BATCH${validates ? py`, **held_out` : py``})`)
       step.line(py`checkpoints.save_if_due(update + 1, model, optimizer, schedule, data, partition)`)
