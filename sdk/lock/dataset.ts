@@ -7,7 +7,7 @@ import type { DatasetEntry } from './lock.ts'
 
 /** Something wrong with a dataset's folder. */
 export type DatasetProblem =
-  | { readonly kind: 'notFound'; readonly what: string }
+  | { readonly kind: 'notFound'; readonly what: string; /** Nothing is there at all. */ readonly absent: boolean }
   | { readonly kind: 'otherVersion'; readonly version: string }
   | { readonly kind: 'empty' }
   | { readonly kind: 'unreadable'; readonly file: string; readonly what: string }
@@ -25,9 +25,9 @@ export function readDataset(
   folder: string,
   source: { repo: string | null; revision: string | null },
 ): { entry: DatasetEntry | undefined; problems: DatasetProblem[] } {
-  if (!isFolder(folder)) return { entry: undefined, problems: [{ kind: 'notFound', what: 'there is no such folder' }] }
+  if (!isFolder(folder)) return { entry: undefined, problems: [{ kind: 'notFound', what: 'there is no such folder', absent: true }] }
   if (!existsSync(join(folder, 'meta/info.json'))) {
-    return { entry: undefined, problems: [{ kind: 'notFound', what: 'the folder has no meta/info.json' }] }
+    return { entry: undefined, problems: [{ kind: 'notFound', what: 'the folder has no meta/info.json', absent: false }] }
   }
   const problems: DatasetProblem[] = []
   const info = attempt(problems, () => readJsonObject(join(folder, 'meta/info.json'), 'meta/info.json'))

@@ -209,6 +209,8 @@ function datasetFinding(problem: DatasetProblem, { path, repo }: DeclaredDataset
         repo === undefined
           ? 'Record the dataset there, or correct `root` (it is relative to pipeline.ts).'
           : `Download '${repo}' to that folder, or correct \`root\` (it is relative to pipeline.ts).`,
+        // A dataset may lie on the cluster alone, or be recorded later: the plan is unknown there, and the preflight looks.
+        problem.absent ? 'warning' : 'error',
       )
     case 'otherVersion':
       return lockFinding(

@@ -51,8 +51,8 @@ describe('readDataset', () => {
 
   it('says when there is no folder, or no dataset in it', () => {
     const folder = temporaryFolder()
-    expect(readDataset(join(folder, 'nothing'), source).problems).toEqual([{ kind: 'notFound', what: 'there is no such folder' }])
-    expect(readDataset(folder, source).problems).toEqual([{ kind: 'notFound', what: 'the folder has no meta/info.json' }])
+    expect(readDataset(join(folder, 'nothing'), source).problems).toEqual([{ kind: 'notFound', what: 'there is no such folder', absent: true }])
+    expect(readDataset(folder, source).problems).toEqual([{ kind: 'notFound', what: 'the folder has no meta/info.json', absent: false }])
   })
 
   it.each([

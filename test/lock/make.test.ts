@@ -66,7 +66,7 @@ describe('makeLock', () => {
     const roots = ['nothing', 'old', 'empty', 'torn']
     const { findings } = makeLock({ data: roots.map((root) => ({ from: { kind: 'lerobotDataset', root }, weight: 1 })) }, folder)
     expect(briefly(findings)).toEqual([
-      'VLA020 error data.0.from.root',
+      'VLA020 warning data.0.from.root',
       'VLA026 error data.1.from.root',
       'VLA022 error data.2.from.root',
       'VLA021 error data.3.from.root',
