@@ -63,14 +63,16 @@ export async function read(argument: string | undefined, io: Io): Promise<Read> 
 /** Loads, locks, resolves and judges the declaration. Writes vla.lock.json where it lacks what is at hand. */
 export async function inspect(argument: string | undefined, io: Io): Promise<Inspected> {
   const from = await read(argument, io)
-  const [{ loadLock, writeLock }, { resolve }, { runRules }] = await Promise.all([
+  const [{ parseDeclaration }, { loadLock, writeLock }, { resolve }, { runRules }] = await Promise.all([
+    import('../declare/parse.ts'),
     import('../lock/make.ts'),
     import('../resolve/resolve.ts'),
     import('../rules/run.ts'),
   ])
+  const parsed = parseDeclaration(from.declaration)
   const locked = loadLock(from.declaration, from.folder)
-  const resolved = resolve(from.declaration, locked.lock)
-  const findings = [...locked.findings, ...resolved.findings, ...(resolved.plan === undefined ? [] : runRules(resolved.plan))]
+  const resolved = resolve(parsed.declaration, locked.lock, parsed)
+  const findings = [...parsed.findings, ...locked.findings, ...resolved.findings, ...(resolved.plan === undefined ? [] : runRules(resolved.plan))]
   const lockWritten = locked.missing && writeLock(from.folder, locked.fresh)
   return { ...from, plan: resolved.plan, lock: locked.lock, lockWritten, findings }
 }
