@@ -81,6 +81,15 @@ export const lockRules = {
     prose: 'vla.lock.json is not valid JSON, or not of the published schema (schemas/lock.schema.json): a merge conflict, or a newer vla wrote it.',
     why: 'Nothing in it can be used, so the plan would know neither widths nor statistics.',
   },
+  VLA028: {
+    id: 'VLA028',
+    title: 'Weights do not fit the model',
+    severity: 'error',
+    prose:
+      'The tensor names and shapes in the weights directory are not those of the declared model. Nothing is loaded by approximate name: ' +
+      'a tensor that is skipped would leave its layer at random values.',
+    why: 'The run would stop when it audits the weights, before anything is allocated.',
+  },
 } as const satisfies Record<string, LockRule>
 
 export type LockFindingId = keyof typeof lockRules

@@ -27,6 +27,7 @@ const tower = z.strictObject({
   mean: z.array(z.number()).length(3),
   std: z.array(z.number()).length(3),
   options: z.record(z.string(), z.json()), // further keyword arguments of the library's constructor
+  config: known(z.record(z.string(), z.json())).exactOptional(), // transformers: its config, the vision half of a two-tower model
   width: known(positive), // channels of the output
   tokens: known(positive), // tokens per image (tokens), or cells of the map
 })
@@ -40,7 +41,7 @@ const projector = z.discriminatedUnion('kind', [
 
 const language = z.strictObject({
   source: z.enum(['config', 'pretrained']), // built from `config`, or loaded from a directory or hub id
-  name: z.string().nullable(), // directory or hub id where source is 'pretrained'
+  name: z.string().nullable(), // directory or hub id where source is 'pretrained' (its tokenizer too)
   revision: z.string().nullable(),
   config: known(z.record(z.string(), z.json())), // transformers config, with model_type
   tokenizer: z.enum(['bytes', 'pretrained']), // 'bytes': a byte-level tokenizer written beside the model

@@ -1,0 +1,101 @@
+/** Declaration and lock to Plan: a pure function. */
+import type { Declaration } from '../declare/pipeline.ts'
+import type { DeclarationPath, Finding } from '../finding/finding.ts'
+import type { Lock } from '../lock/lock.ts'
+import { canonicalHash } from '../plan/canonical.ts'
+import { fromPointer } from '../plan/notes.ts'
+import type { Pipeline, Plan } from '../plan/plan.ts'
+import { resolveDatasets } from './data.ts'
+import { resolveComposed, resolveOpenvla } from './model.ts'
+import { describeModules, resolveModules } from './modules.ts'
+import { Notebook, unknown } from './notebook.ts'
+import {
+  resolveAugment,
+  resolveCheckpoint,
+  resolveEvaluate,
+  resolveExports,
+  resolveHardware,
+  resolveLaunch,
+  resolveLoader,
+  resolveNormalize,
+  resolveParallel,
+  resolveSuppressed,
+  resolveTrack,
+  resolveTraining,
+} from './run.ts'
+import { auditWeights } from './weights.ts'
+
+/** What reading the declaration left out, so that the Plan does not put a default in its place. */
+export interface Unreadable {
+  readonly broken: readonly DeclarationPath[]
+  readonly findings: readonly Finding[]
+}
+
+/**
+ * Makes everything explicit.
+ *
+ * @param declaration - as `parseDeclaration` read it; undefined where it could not be read at all
+ * @param lock - what is known of the outside world; what it does not know is `unknown` in the Plan
+ * @param unreadable - what `parseDeclaration` left out: those nodes become `unknown`, naming the finding
+ * @returns the Plan, and the findings that making it gave (not those of `unreadable`)
+ */
+export function resolve(
+  declaration: Declaration | undefined,
+  lock: Lock | undefined,
+  unreadable: Unreadable = { broken: [], findings: [] },
+): { plan: Plan | undefined; findings: Finding[] } {
+  if (declaration === undefined) return { plan: undefined, findings: [] }
+  const book = new Notebook()
+  book.note(['name'], ['name'], 'declared', 'As declared.')
+  const { model: declared } = declaration
+  const cameras = declared.kind === 'openvla' ? ['primary'] : declared.cameras
+  const usesState = declared.kind === 'composed' && declared.state === true
+  const datasets = resolveDatasets(declaration, lock, cameras, usesState, book)
+  const model = declared.kind === 'openvla' ? resolveOpenvla(declared, datasets, book) : resolveComposed(declared, datasets, lock, book)
+  const hardware = resolveHardware(declaration, book)
+  const parallel = resolveParallel(declaration, hardware, book)
+  const facts = describeModules(model)
+  const pipeline: Pipeline = {
+    name: declaration.name,
+    model,
+    datasets,
+    normalize: resolveNormalize(declaration, model.actionDim, book),
+    augment: resolveAugment(declaration, book),
+    loader: resolveLoader(declaration, book),
+    modules: resolveModules(declaration, model, facts, hardware, parallel, lock, book),
+    hardware,
+    parallel,
+    training: resolveTraining(declaration, parallel.world, datasets, book),
+    checkpoint: resolveCheckpoint(declaration, book),
+    track: resolveTrack(declaration, book),
+    evaluate: resolveEvaluate(declaration, model.action, book),
+    exports: resolveExports(declaration, book),
+    launch: resolveLaunch(declaration, book),
+    suppressed: resolveSuppressed(declaration, book),
+  }
+  book.findings.push(...auditWeights(model, facts, lock))
+  markBroken(pipeline, book, unreadable)
+  return { plan: { schemaVersion: 1, hash: canonicalHash(pipeline), pipeline, notes: book.notes }, findings: book.findings }
+}
+
+/** Puts `unknown` where the declaration could not be read and the Plan took a default instead. */
+function markBroken(pipeline: Pipeline, book: Notebook, { broken, findings }: Unreadable): void {
+  for (const path of broken) {
+    const finding = findings.find((candidate) => startsWith(candidate.path, path)) ?? findings.find((candidate) => startsWith(path, candidate.path))
+    const because = finding?.id ?? 'VLA003'
+    for (const [pointer, note] of Object.entries(book.notes)) {
+      if (note.from === 'declared' || !startsWith(note.path, path)) continue
+      const steps = fromPointer(pointer)
+      const last = steps.pop()
+      const parent = steps.reduce<unknown>((node, step) => (typeof node === 'object' && node !== null ? (node as Record<string | number, unknown>)[step] : undefined), pipeline)
+      // A node around it may be unknown already.
+      if (last === undefined || typeof parent !== 'object' || parent === null || !Object.hasOwn(parent, last)) continue
+      ;(parent as Record<string | number, unknown>)[last] = unknown(because)
+      book.note(fromPointer(pointer), note.path, 'derived', `Could not be read (${because}).`)
+    }
+  }
+}
+
+function startsWith(path: DeclarationPath, start: DeclarationPath): boolean {
+  return start.length <= path.length && start.every((step, index) => step === path[index])
+}
