@@ -63,6 +63,7 @@ export interface WriteReport {
 /** Compares a folder with what is emitted and, in mode `write`, brings it up to date. All or nothing where something is in the way. */
 export async function writeProject(options: WriteOptions): Promise<WriteReport> {
   const root = await realRoot(options.out)
+  if (root === undefined) return blockedBy(refusal(options.out, `${options.out} is not a folder`))
   const changes: Change[] = []
   const known = await readManifest(root)
   if (typeof known === 'string') return blockedBy(refusal(manifestPath, known))
@@ -172,12 +173,16 @@ async function readManifest(root: string): Promise<Manifest | string> {
   }
 }
 
-/** The folder with its own symbolic links resolved: where the project lies is the user's choice. */
-async function realRoot(out: string): Promise<string> {
-  return realpath(out).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return path.resolve(out)
+/** The folder with its own symbolic links resolved, since where the project lies is the user's choice; nothing where it is no folder. */
+async function realRoot(out: string): Promise<string | undefined> {
+  try {
+    const root = await realpath(out)
+    return (await lstat(root)).isDirectory() ? root : undefined
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return path.resolve(out)
+    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') return undefined
     throw error
-  })
+  }
 }
 
 /** Writes beside the file and renames: a reader sees the old content or the new one. */

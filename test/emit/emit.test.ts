@@ -15,8 +15,7 @@ describe.each(names)('%s', (name) => {
   const files = built[name]
   const python = emittedPython(files)
 
-  test('Python compiles, is formatted, and ruff has nothing to say', () => {
-    compilePython(python)
+  test('Python is formatted, and ruff has nothing to say', () => {
     for (const { name: file, source } of python) {
       expect(formatPython(source, file)).toBe(source)
       expect(ruff(file, source)).toEqual([])
@@ -32,10 +31,8 @@ describe.each(names)('%s', (name) => {
     }
   })
 
-  test('plan.json is the plan, pyproject.toml is TOML', () => {
+  test('plan.json is the plan', () => {
     expect(JSON.parse(text(files, 'plan.json'))).toEqual(planOf(plans[name]()))
-    const toml = askPython('import json, sys, tomllib; print(json.dumps(tomllib.loads(json.load(sys.stdin))))', text(files, 'pyproject.toml')) as { project: { name: string } }
-    expect(toml.project.name).toBe(plans[name]().name)
   })
 
   test('no absolute path of this machine, no time', () => {
@@ -61,6 +58,15 @@ describe.each(names)('%s', (name) => {
     // The Plan's own schema puts its keys in order; free records keep the user's.
     expect([...emit(planOf(reversed(plans[name]()) as Pipeline), context).keys()]).toEqual([...files.keys()])
   })
+})
+
+test('CPython compiles every script and reads every pyproject.toml', () => {
+  compilePython(Object.values(built).flatMap(emittedPython))
+  const tables = askPython(
+    'import json, sys, tomllib; print(json.dumps([tomllib.loads(t) for t in json.load(sys.stdin)]))',
+    Object.values(built).map((files) => text(files, 'pyproject.toml')),
+  ) as { project: { name: string } }[]
+  expect(tables.map(({ project }) => project.name)).toEqual(names.map((name) => plans[name]().name))
 })
 
 describe('only what is asked for', () => {
@@ -238,9 +244,10 @@ print(json.dumps(out))
 
   test('shell parses and says nothing new', () => {
     for (const { files, word } of projects) {
+      if (!/[`'"$\\#\n!*~-]/.test(word)) continue // to a shell these are words like others
+      parseBash(text(files, 'launch/local.sh') + text(files, 'launch/slurm.sbatch'))
       for (const file of ['launch/local.sh', 'launch/slurm.sbatch']) {
         const script = text(files, file)
-        parseBash(script)
         expect(script.split('\n').filter((line) => line.startsWith('#SBATCH'))).toHaveLength(file.endsWith('.sbatch') ? 12 : 0)
         // Only comments and Slurm's option lines may hold the user's words.
         const commands = script.replace(/^#.*$/gm, '')
