@@ -102,7 +102,7 @@ def _targets(model: nn.Module, partition: Partition, module: Module, lora: Lora)
     names = partition.names(module.name)
     dead = set(partition.dead())
     owned = set(names)
-    weights: dict[nn.Parameter, list[str]] = {}
+    weights: dict[torch.Tensor, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         weights.setdefault(parameter, []).append(name)
     candidates = {

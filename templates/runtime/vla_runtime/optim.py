@@ -233,7 +233,7 @@ def clip_gradients(partition: Partition, max_norm: float | None) -> dict[str, to
     if not found:
         raise UserError("Nothing trains in this update.")
     device = gradients[0].device
-    norms = torch._foreach_norm(gradients, 2, dtype=precise)
+    norms = torch._foreach_norm(gradients, 2, dtype=precise)  # pyright: ignore[reportPrivateImportUsage]
     for (index, where, _), norm in zip(found, norms, strict=True):
         total = squares.setdefault(where, torch.zeros(len(modules), dtype=precise, device=device))
         total[index] += norm**2
@@ -245,5 +245,5 @@ def clip_gradients(partition: Partition, max_norm: float | None) -> dict[str, to
     totals = torch.stack(list(squares.values())).sum(0)
     if max_norm is not None:
         factor = torch.clamp(max_norm / (totals.sum().sqrt() + 1e-6), max=1.0)
-        torch._foreach_mul_(gradients, factor)
+        torch._foreach_mul_(gradients, factor)  # pyright: ignore[reportPrivateImportUsage]
     return dict(zip(modules, totals.sqrt().unbind(), strict=True))

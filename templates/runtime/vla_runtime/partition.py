@@ -163,6 +163,7 @@ class Partition:
         self.modules: dict[str, Module] = {module.name: module for module in modules}
         if len(self.modules) != len(modules):
             raise UserError(f"MODULES names a module twice: {', '.join(module.name for module in modules)}.")
+        self._aliases: dict[str, str] = {}  # further names of tied parameters -> module
         self._owner = self._assign()
         self._dead = self._find_dead()
         self._blocks = {module.name: self._find_blocks(module) for module in modules}
@@ -201,6 +202,7 @@ class Partition:
                         f"{tied} (module {owner[tied]}) and {name} (module {owners[0]}) are one tied parameter. "
                         "Put both into one module."
                     )
+                self._aliases[name] = owners[0]
                 continue
             owner[name] = owners[0]
         if unused:
@@ -263,7 +265,8 @@ class Partition:
 
     def owner(self, name: str) -> str:
         """The module to which a parameter belongs; adapters belong to the module of the weight that they change."""
-        return self._owner[adapted_name(name)]
+        name = adapted_name(name)
+        return self._owner[name] if name in self._owner else self._aliases[name]
 
     def names(self, module: str) -> list[str]:
         """Saved names of the module's parameters, dead ones included, adapters excluded."""

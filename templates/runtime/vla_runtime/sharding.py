@@ -49,7 +49,7 @@ def shard(
     _store(partition)
     for module in partition.modules.values():
         for root in partition.roots(module.name):
-            setattr(model.get_submodule(root), "compute_dtype", module.compute_dtype)
+            model.get_submodule(root).compute_dtype = module.compute_dtype  # pyright: ignore[reportArgumentType]
     if strategy == "ddp":
         _replicate(model, mesh, partition)
     else:
@@ -175,13 +175,13 @@ class _Sum(torch.autograd.Function):
     """The identity; its gradient is multiplied by the number of processes, which turns DDP's average into the sum."""
 
     @staticmethod
-    def forward(ctx: Any, losses: torch.Tensor, world: int) -> torch.Tensor:  # noqa: ANN401 - autograd's context has no public type
+    def forward(ctx: Any, losses: torch.Tensor, world: int) -> torch.Tensor:
         """Returns `losses`."""
         ctx.world = world
         return losses.view_as(losses)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:  # noqa: ANN401
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
         """Returns the gradient times the number of processes."""
         return gradients[0] * ctx.world, None
 
@@ -195,7 +195,7 @@ class _Whole(nn.Module):
         self.plain_forward = forward
         self.world = world
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ANN401 - hands on what the model takes
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """The model's losses."""
         return cast(torch.Tensor, _Sum.apply(self.plain_forward(*args, **kwargs), self.world))
 
@@ -218,7 +218,7 @@ def _replicate(model: nn.Module, mesh: DeviceMesh, partition: Partition) -> None
     plain = model.forward
     built: list[DistributedDataParallel] = []
 
-    def forward(*args: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ANN401 - hands on what the model takes
+    def forward(*args: Any, **kwargs: Any) -> torch.Tensor:
         if not torch.is_grad_enabled():
             return plain(*args, **kwargs)
         if not built:  # only now: DDP cannot be built around parameters that are still on the meta device

@@ -21,10 +21,11 @@ def _serve(rank: int, world: int, store: str, connection: Connection) -> None:
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), OMP_NUM_THREADS="1")
     import torch
     import torch.distributed as dist
+    from torch.distributed import FileStore  # pyright: ignore[reportPrivateImportUsage]
 
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", store=dist.FileStore(store, world), rank=rank, world_size=world, timeout=timedelta(seconds=TIMEOUT_S)
+        "gloo", store=FileStore(store, world), rank=rank, world_size=world, timeout=timedelta(seconds=TIMEOUT_S)
     )
     while True:
         try:
@@ -64,7 +65,7 @@ class Pool:
             self._connections.append(ours)
             self._processes.append(process)  # pyright: ignore[reportArgumentType] - a SpawnProcess is one
 
-    def run(self, function: Callable[..., Any], **arguments: Any) -> list[Any]:  # noqa: ANN401
+    def run(self, function: Callable[..., Any], **arguments: Any) -> list[Any]:
         """Calls `function(**arguments)` on every rank (it must be importable) and returns the results in rank order."""
         if not self._processes:
             self._start()

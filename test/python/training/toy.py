@@ -5,7 +5,6 @@ from typing import Literal
 import torch
 from torch import nn
 from torch.nn import functional as F
-
 from vla_runtime.modeling.batch import Batch
 from vla_runtime.partition import Module
 
@@ -61,12 +60,9 @@ class Trunk(nn.Module):
         self.layers = nn.ModuleList(Block(WIDTH) for _ in range(2))
         self.norm = nn.LayerNorm(WIDTH)
 
-    def get_input_embeddings(self) -> nn.Embedding:
-        """As transformers."""
-        return self.embed_tokens
-
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """x [B, L, D], mask [B, L, L]."""
+    def forward(self, patches: torch.Tensor, prompt: torch.Tensor, state: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """patches [B, N, D], prompt [B, L], state [B, 1, D], mask [B, N + L + 1, N + L + 1]."""
+        x = torch.cat([patches, self.embed_tokens(prompt), state], 1)
         for layer in self.layers:
             x = layer(x, mask)
         return self.norm(x)
@@ -92,26 +88,28 @@ class Toy(nn.Module):
 
     def predict(self, batch: Batch) -> torch.Tensor:
         """Actions [B, C, A]."""
+        assert batch.state is not None
         patches = self.vision_backbone(cast(self.vision_backbone, batch.images["front"]))
         patches = self.projector(cast(self.projector, patches))
         state = self.state_projector(cast(self.state_projector, batch.state))[:, None]
-        prompt = self.language_model.get_input_embeddings()(batch.prompt)
-        x = torch.cat([cast(self.language_model, t) for t in (patches, prompt, state)], 1)
-        seen = torch.cat([batch.prompt_mask.new_ones(len(x), PATCHES), batch.prompt_mask, batch.prompt_mask.new_ones(len(x), 1)], 1)
-        mask = seen[:, None, :].expand(-1, x.shape[1], -1)
+        one = batch.prompt_mask.new_ones(batch.size, 1)
+        seen = torch.cat([one.expand(-1, PATCHES), batch.prompt_mask, one], 1)
+        mask = seen[:, None, :].expand(-1, seen.shape[1], -1)
         if self.mask == "causal":
-            mask = mask & torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril()
-        x = self.language_model(x, mask)
+            mask = mask.tril()
+        x = self.language_model(cast(self.language_model, patches), batch.prompt, cast(self.language_model, state), mask)
         x = x[:, :PATCHES].mean(1) + x[:, -1]
         return self.action_head(cast(self.action_head, x)).unflatten(-1, (CHUNK, ACTION))
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Losses [B, C, A], zero where the action is padding."""
+        assert batch.actions is not None and batch.valid is not None
         losses = (self.predict(batch).to(batch.actions.dtype) - batch.actions).abs()
         return losses * batch.valid[..., None]
 
     def valid_count(self, batch: Batch) -> torch.Tensor:
         """Number of losses that count."""
+        assert batch.actions is not None and batch.valid is not None
         return batch.valid.sum() * batch.actions.shape[-1]
 
 

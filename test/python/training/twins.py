@@ -10,17 +10,20 @@ from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
-from torch import nn
-from torch.distributed.tensor import DTensor
-from torch.nn import functional as F
-
 import toy
+from torch import nn
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn import functional as F
 from vla_runtime import lora, mesh, optim, partition, recompute, sharding
 from vla_runtime.modeling.batch import Batch
+from vla_runtime.modeling.composed import ComposedVLA, VLAConfig
 
 UPDATES, WORLD, BATCH = 3, 2, 12
 CLIP, WARMUP = 0.5, 2
-LORA = partition.Lora(rank=2, alpha=3.0, targets=["q_proj", "v_proj", "fc1"])
+LORA = partition.Lora(rank=2, alpha=3.0, targets=["q_proj", "v_proj"])
+# Where the blocks of the toy and of the real model stand.
+TOWER = {True: "vision_backbone.blocks", False: "vision_backbone.featurizer.blocks"}
+LAYERS = {True: "language_model.layers", False: "language_model.model.layers"}
 
 Decoder = Literal["toy", "tokens", "regression", "flowMatching"]
 
@@ -60,9 +63,38 @@ class Result:
 def build(case: Case) -> nn.Module:
     """The same model on every call."""
     torch.manual_seed(11)
+    causal = case.mutant == "causal mask"
     if case.decoder == "toy":
-        return toy.Toy(mask="causal" if case.mutant == "causal mask" else "full")
-    raise NotImplementedError
+        return toy.Toy(mask="causal" if causal else "full")
+    tower = {
+        "source": "timm",
+        "name": "vit_tiny_patch16_224",
+        "image_size": 8,
+        "output": "tokens",
+        "layer": -2,
+        "norm": "native",
+        "mean": [0.5, 0.4, 0.3],
+        "std": [0.2, 0.3, 0.4],
+        "options": {"patch_size": 4, "embed_dim": 16, "depth": 4, "num_heads": 2},
+    }
+    llama = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 259}
+    decoders = {
+        "tokens": {"decoder": "tokens", "chunk": toy.CHUNK, "bins": 16},
+        "regression": {"decoder": "regression", "chunk": toy.CHUNK, "hidden": 16, "blocks": 1},
+        "flowMatching": {"decoder": "flowMatching", "chunk": toy.CHUNK, "hidden": 16, "layers": 2, "heads": 2, "steps": 2},
+    }
+    return ComposedVLA(
+        VLAConfig(
+            cameras=("front",),
+            vision=[tower],
+            projector={"kind": "mlp", "layers": 2},
+            language={"config": {"model_type": "llama", **llama}, "tokenizer": "bytes", "spare_tokens": 16},
+            action=decoders[case.decoder],
+            state_dim=toy.STATE,
+            action_dim=toy.ACTION,
+            mask="causal" if causal else "full" if case.decoder == "regression" else "prefix",
+        )
+    )
 
 
 def modules(case: Case) -> list[partition.Module]:
@@ -77,7 +109,15 @@ def modules(case: Case) -> list[partition.Module]:
         changes["language"]["freeze"] = [partition.LastLayers(1, until=2), partition.AllTrain()]
     if case.adapt:
         changes["language"]["lora"] = LORA
-    return toy.toy_modules(**changes)
+    if case.decoder != "toy":
+        changes["vision"]["blocks"] = [f"{TOWER[False]}.*"]
+        changes["vision"]["dead"] = [f"{TOWER[False]}.3.*", "vision_backbone.featurizer.norm.*"]
+        changes["language"]["blocks"] = [f"{LAYERS[False]}.*"]
+        if case.decoder == "flowMatching":
+            changes["action"]["blocks"] = ["action_head.blocks.*"]
+            changes["action"]["recompute"] = case.recompute
+    declared = toy.toy_modules(**changes)
+    return [module for module in declared if module.name != "action" or case.decoder != "tokens"]
 
 
 def adapter_values(name: str, shape: torch.Size) -> torch.Tensor:
@@ -147,14 +187,17 @@ class PlainLora(nn.Module):
 
 def _plain_lora(model: nn.Module) -> None:
     for name, layer in list(model.named_modules()):
-        if name.startswith("language_model.") and name.rpartition(".")[2] in ("q_proj", "v_proj", "fc1", "up_proj"):
+        if name.startswith("language_model.") and name.rpartition(".")[2] in ("q_proj", "v_proj"):
             parent, _, child = name.rpartition(".")
             setattr(model.get_submodule(parent), child, PlainLora(layer, name, 2, 3.0 / 2))  # pyright: ignore[reportArgumentType]
 
 
 def _plain_name(name: str) -> str:
     name = name.replace(".base.", ".")
-    return name.replace(".down", ".lora_A").replace(".up", ".lora_B") if name.endswith((".down", ".up")) else name
+    for plain, saved in ((".down", ".lora_A"), (".up", ".lora_B")):
+        if name.endswith(plain):
+            return name.removesuffix(plain) + saved
+    return name
 
 
 def _module_of(name: str) -> str:
@@ -163,7 +206,8 @@ def _module_of(name: str) -> str:
 
 
 def _dead(case: Case, name: str) -> bool:
-    return name.startswith(("vision_backbone.blocks.3.", "vision_backbone.norm."))
+    tower = TOWER[case.decoder == "toy"]
+    return name.startswith((f"{tower}.3.", tower.replace("blocks", "norm.")))
 
 
 def _trains(case: Case, name: str, update: int) -> bool:
@@ -177,16 +221,16 @@ def _trains(case: Case, name: str, update: int) -> bool:
     if not case.boundary or module == "action":
         return True
     if module == "vision":
-        return update >= 2 or (update == 1 and name.startswith("vision_backbone.blocks.2."))
+        return update >= 2 or (update == 1 and name.startswith(f"{TOWER[case.decoder == 'toy']}.2."))
     if module == "projector":
         return update != 1
-    return update >= 2 or name.startswith("language_model.layers.1.")
+    return update >= 2 or name.startswith(f"{LAYERS[case.decoder == 'toy']}.1.")
 
 
 def _lr(case: Case, name: str, update: int) -> float:
     peak = {"vision": 3e-3, "projector": 1e-2, "language": 5e-3, "action": 1e-2}[_module_of(name)]
     ramp = (update + 1) / WARMUP if update < WARMUP else 0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * (update - WARMUP) / (10 - WARMUP)))
-    if case.boundary and _module_of(name) == "vision" and name.startswith("vision_backbone.blocks.2."):
+    if case.boundary and _module_of(name) == "vision" and name.startswith(f"{TOWER[case.decoder == 'toy']}.2."):
         ramp *= min(1.0, (update - 1 + 1) / 2)
     if case.boundary and _module_of(name) == "projector" and update >= 2:
         ramp *= min(1.0, (update - 2 + 1) / 2)
@@ -199,16 +243,32 @@ def _decay(name: str, parameter: torch.Tensor) -> float:
 
 
 def _plain_losses(case: Case, model: nn.Module, batch: Batch) -> tuple[torch.Tensor, int]:
-    """Sum of the losses that count, and their number, sample by sample: no padding ever meets the model."""
-    total = torch.zeros((), dtype=torch.float64 if not case.bf16 else torch.float32)
+    """Sum of the losses that count, and their number, one sample at a time.
+
+    Padding of the prompt never meets the model, and actions behind the end of the episode are replaced by nonsense.
+    """
+    total = torch.zeros((), dtype=torch.float64)
     count = 0
     for i in range(batch.size):
-        words, steps = int(batch.prompt_mask[i].sum()), int(batch.valid[i].sum())  # pyright: ignore[reportOptionalSubscript]
-        one = batch.map(lambda tensor, i=i: tensor[i : i + 1])
-        one = replace(one, prompt=one.prompt[:, :words], prompt_mask=one.prompt_mask[:, :words], valid=torch.ones_like(one.valid))  # pyright: ignore[reportArgumentType]
-        total = total + model(one).unflatten(1, (toy.CHUNK, -1))[:, :steps].sum() if case.decoder == "tokens" else total + model(one)[:, :steps].sum()
-        count += steps * toy.ACTION
+        words, steps = int(_there(batch.prompt_mask)[i].sum()), int(_there(batch.valid)[i].sum())
+        one = batch.map(lambda tensor, i=i: tensor[i : i + 1].clone())
+        _there(one.actions)[:, steps:] = 0.7
+        _there(one.noise)[:, steps:] = 55.0
+        one = replace(one, prompt=one.prompt[:, :words], prompt_mask=_there(one.prompt_mask)[:, :words])
+        losses, numbers = model(one)[0], steps * toy.ACTION
+        if case.decoder == "tokens":
+            whole = steps == toy.CHUNK  # then the token that ends the answer is taught too
+            total = total + losses[:numbers].sum() + (losses[-1] if whole else 0.0)
+            numbers += whole
+        else:
+            total = total + losses[:steps].sum()
+        count += numbers
     return total, count
+
+
+def _there(tensor: torch.Tensor | None) -> torch.Tensor:
+    assert tensor is not None
+    return tensor
 
 
 class _Rounded(nn.Module):
@@ -233,7 +293,10 @@ def reference(case: Case) -> Result:
         _plain_lora(model)
     if case.bf16:
         for child in model.children():
-            child.compute_dtype = torch.bfloat16 if child is not model.action_head else torch.float32  # pyright: ignore[reportArgumentType]
+            action = child is getattr(model, "action_head", None)
+            child.compute_dtype = torch.float32 if action else torch.bfloat16  # pyright: ignore[reportArgumentType]
+            if case.strategy == "ddp" and not action:
+                child.forward = torch.autocast("cpu", dtype=torch.bfloat16)(child.forward)
     named = {_plain_name(name): parameter for name, parameter in model.named_parameters()}
     groups = [{"params": [p], "lr": 0.0, "weight_decay": _decay(n, p)} for n, p in named.items()]
     optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-8, foreach=False, fused=False)
@@ -246,10 +309,12 @@ def reference(case: Case) -> Result:
             parameter.requires_grad_(trains)
             group["lr"] = _lr(case, name, update)
         if case.bf16:
-            count = sum(int(samples(case, update, list(range(BATCH))).valid.sum()) for _ in [0]) * toy.ACTION  # pyright: ignore[reportOptionalMemberAccess]
+            valid = _there(samples(case, update, list(range(BATCH))).valid)
+            count = int(valid.sum()) * toy.ACTION + (int(valid.all(1).sum()) if case.decoder == "tokens" else 0)
+            low = model if case.strategy == "ddp" else _Rounded(model)
             for rank in range(WORLD):
                 for positions in shares(case, rank):
-                    (_Rounded(model)(samples(case, update, positions)).sum() / count).backward()
+                    (low(samples(case, update, positions)).sum() / count).backward()
         else:
             total, count = _plain_losses(case, model, samples(case, update, list(range(BATCH))))
             (total / count).backward()
@@ -294,7 +359,7 @@ def _mutated(case: Case) -> Iterator[None]:
         case "padding counted":
             made = samples
 
-            def unpadded(*args: Any, **kwargs: Any) -> Batch:  # noqa: ANN401
+            def unpadded(*args: Any, **kwargs: Any) -> Batch:
                 batch = made(*args, **kwargs)
                 return replace(batch, valid=torch.ones_like(batch.valid))  # pyright: ignore[reportArgumentType]
 
@@ -325,7 +390,7 @@ def _distributed(case: Case) -> Result | None:
             if ".lora_" in name:
                 full = adapter_values(_saved(name), parameter.shape).to(parameter.dtype)
                 with torch.no_grad():
-                    parameter.copy_(mesh_like(full, parameter))
+                    parameter.copy_(split_like(full, parameter))
     optimizer = optim.adamw(parts, betas=(0.9, 0.95), eps=1e-8)
     schedule = optim.cosine(optimizer, updates=10, warmup=WARMUP, floor=0.1)
     result = Result([], [], {})
@@ -347,11 +412,11 @@ def _distributed(case: Case) -> Result | None:
     return result if rank == 0 else None
 
 
-def mesh_like(full: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+def split_like(full: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     """A whole tensor, split as the parameter is."""
     if not isinstance(parameter, DTensor):
         return full
-    return torch.distributed.tensor.distribute_tensor(full, parameter.device_mesh, parameter.placements)
+    return distribute_tensor(full, parameter.device_mesh, parameter.placements)
 
 
 # Comparison
