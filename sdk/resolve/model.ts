@@ -109,25 +109,25 @@ function openvlaAction(model: OpenvlaModel, actionDim: PlanModel['actionDim'], b
   const path = ['model', 'action']
   const at = below(book, place, path)
   book.note([...place, 'decoder'], path, action === undefined ? 'recipe' : 'declared', action === undefined ? 'OpenVLA decodes action tokens.' : 'As declared.')
-  // A JavaScript user may leave the chunk of a regression out.
-  const declaredChunk = (action?.chunk as number | undefined) ?? model.chunk
-  const chunkAt = action?.chunk === undefined && model.chunk !== undefined ? ['model', 'chunk'] : [...path, 'chunk']
   if (action?.kind !== 'regression') {
     book.note([...place, 'vocabulary'], ['model'], 'catalog', "Llama 2's vocabulary, without the rows that pad it.")
     book.note([...place, 'stopToken'], ['model'], 'catalog', "Llama 2's `</s>`.")
     return {
       decoder: 'tokens',
       bins: at.choose('bins', action?.bins, () => published(openvlaFacts.action.bins, 'OpenVLA: 256 bins.')),
-      chunk: book.choose([...place, 'chunk'], chunkAt, declaredChunk, () => published(openvlaFacts.action.chunk, 'OpenVLA: one action at a time.')),
+      chunk: book.choose([...place, 'chunk'], action?.chunk === undefined ? ['model', 'chunk'] : [...path, 'chunk'], action?.chunk ?? model.chunk, () =>
+        published(openvlaFacts.action.chunk, 'OpenVLA: one action at a time.'),
+      ),
       vocabulary: openvlaFacts.language.actionVocabulary,
       stopToken: openvlaFacts.language.stopToken,
     }
   }
+  at.declared('chunk')
   book.note([...place, 'queries'], path, 'recipe', 'OpenVLA-OFT: the embeddings of the action slots are zero.')
   book.note([...place, 'slots'], path, 'recipe', 'OpenVLA-OFT: one slot per action dimension.')
   return {
     decoder: 'regression',
-    chunk: book.choose([...place, 'chunk'], chunkAt, declaredChunk, () => published(8, 'OpenVLA-OFT on LIBERO: chunks of 8.')),
+    chunk: action.chunk,
     hidden: at.choose('hidden', action.hidden, () => published(openvlaRegression.hidden, 'OpenVLA-OFT: the width of the trunk.')),
     blocks: at.choose('blocks', action.blocks, () => published(openvlaRegression.blocks, 'OpenVLA-OFT: two residual blocks.')),
     queries: openvlaRegression.queries,

@@ -3,7 +3,7 @@ import type { Declaration } from '../declare/pipeline.ts'
 import type { DeclarationPath, Finding } from '../finding/finding.ts'
 import type { Lock } from '../lock/lock.ts'
 import { canonicalHash } from '../plan/canonical.ts'
-import { fromPointer } from '../plan/notes.ts'
+import { fromPointer, valueAt } from '../plan/notes.ts'
 import type { Pipeline, Plan } from '../plan/plan.ts'
 import { resolveDatasets } from './data.ts'
 import { resolveComposed, resolveOpenvla } from './model.ts'
@@ -83,17 +83,25 @@ function markBroken(pipeline: Pipeline, book: Notebook, { broken, findings }: Un
   for (const path of broken) {
     const finding = findings.find((candidate) => startsWith(candidate.path, path)) ?? findings.find((candidate) => startsWith(path, candidate.path))
     const because = finding?.id ?? 'VLA003'
-    for (const [pointer, note] of Object.entries(book.notes)) {
-      if (note.from === 'declared' || !startsWith(note.path, path)) continue
-      const steps = fromPointer(pointer)
-      const last = steps.pop()
-      const parent = steps.reduce<unknown>((node, step) => (typeof node === 'object' && node !== null ? (node as Record<string | number, unknown>)[step] : undefined), pipeline)
+    const chosen = Object.entries(book.notes).filter(([, note]) => note.from !== 'declared' && startsWith(note.path, path))
+    const places = [...chosen.map(([pointer]) => fromPointer(pointer)), ...inherited(pipeline, path)]
+    for (const place of places) {
+      const last = place.at(-1)
+      const parent = valueAt(pipeline, place.slice(0, -1))
       // A node around it may be unknown already.
       if (last === undefined || typeof parent !== 'object' || parent === null || !Object.hasOwn(parent, last)) continue
       ;(parent as Record<string | number, unknown>)[last] = unknown(because)
-      book.note(fromPointer(pointer), note.path, 'derived', `Could not be read (${because}).`)
+      book.note(place, path, 'derived', `Could not be read (${because}).`)
     }
   }
+}
+
+/** A module's options that the Plan took from `training` in place of the broken ones. */
+function inherited(pipeline: Pipeline, [top, name, option]: DeclarationPath): (string | number)[][] {
+  if (top !== 'modules' || name === undefined) return []
+  const index = pipeline.modules.findIndex((module) => module.name === name)
+  if (index === -1) return []
+  return ['lr', 'weightDecay'].filter((field) => option === undefined || option === field).map((field) => ['modules', index, field])
 }
 
 function startsWith(path: DeclarationPath, start: DeclarationPath): boolean {

@@ -11,6 +11,7 @@ import { byDefault, derived, unknown, type Choice, type Notebook } from './noteb
 /** GPUs or CPU processes. A GPU that the catalog lacks has unknown memory (VLA005 says so). */
 export function resolveHardware({ hardware }: Declaration, book: Notebook): Pipeline['hardware'] {
   const at = below(book, ['hardware'], ['hardware'])
+  at.declared('kind')
   if (hardware.kind === 'cpus') {
     at.declared('processes')
     at.take('nodes', derived(1, 'CPU processes run on this machine.'))
