@@ -1,0 +1,152 @@
+/** The rules, in the order of their ids. Listed by hand, so that loading them is one static import each. */
+import { nothingToAdapt } from './adapters/vla401-nothing-to-adapt.ts'
+import { adaptersNotLowRank } from './adapters/vla402-adapters-not-low-rank.ts'
+import { adaptersNeverTrain } from './adapters/vla403-adapters-never-train.ts'
+import { adapterOnTiedHead } from './adapters/vla404-adapter-on-tied-head.ts'
+import { cameraWithoutFeature } from './data/vla501-camera-without-feature.ts'
+import { cameraFeatureMissing } from './data/vla502-camera-feature-missing.ts'
+import { stateNotRead } from './data/vla503-state-not-read.ts'
+import { constantDimension } from './data/vla504-constant-dimension.ts'
+import { statisticMissing } from './data/vla505-statistic-missing.ts'
+import { widthsDiffer } from './data/vla506-widths-differ.ts'
+import { ratesDiffer } from './data/vla507-rates-differ.ts'
+import { holdoutNotInDataset } from './data/vla508-holdout-not-in-dataset.ts'
+import { tinyQuantileSpan } from './data/vla509-tiny-quantile-span.ts'
+import { cameraUsedTwice } from './data/vla517-camera-used-twice.ts'
+import { actionMaskLength } from './data/vla518-action-mask-length.ts'
+import { datasetNamedTwice } from './data/vla521-dataset-named-twice.ts'
+import { recomputeWithoutBlocks } from './freezing/vla301-recompute-without-blocks.ts'
+import { ddpWithPhases } from './freezing/vla302-ddp-with-phases.ts'
+import { lastLayersBeyondBlocks } from './freezing/vla303-last-layers-beyond-blocks.ts'
+import { phasesOutOfOrder } from './freezing/vla304-phases-out-of-order.ts'
+import { recomputeWithoutGradient } from './freezing/vla305-recompute-without-gradient.ts'
+import { lastLayersWithoutBlocks } from './freezing/vla306-last-layers-without-blocks.ts'
+import { phaseChangesNothing } from './freezing/vla307-phase-changes-nothing.ts'
+import { requeueWithoutCheckpoint } from './launch/vla801-requeue-without-checkpoint.ts'
+import { launchedTwice } from './launch/vla802-launched-twice.ts'
+import { slurmMinutes } from './launch/vla803-slurm-minutes.ts'
+import { stateDoesNotFit } from './memory/vla601-state-does-not-fit.ts'
+import { replicaDoesNotFit } from './memory/vla602-replica-does-not-fit.ts'
+import { gatheredDoesNotFit } from './memory/vla603-gathered-does-not-fit.ts'
+import { promptFillsItsLength } from './model/vla510-prompt-fills-its-length.ts'
+import { promptWithoutInstruction } from './model/vla511-prompt-without-instruction.ts'
+import { batchNormWithoutStatistics } from './model/vla512-batch-norm-without-statistics.ts'
+import { projectorNeedsMap } from './model/vla513-projector-needs-map.ts'
+import { tokensOutOfBounds } from './model/vla515-tokens-out-of-bounds.ts'
+import { tokensSeeAhead } from './model/vla516-tokens-see-ahead.ts'
+import { towersDoNotFuse } from './model/vla519-towers-do-not-fuse.ts'
+import { headNotDivisible } from './model/vla520-head-not-divisible.ts'
+import { littleRoomForInstructions } from './model/vla523-little-room-for-instructions.ts'
+import { exportTwice } from './outputs/vla701-export-twice.ts'
+import { simulatorDoesNotFit } from './outputs/vla702-simulator-does-not-fit.ts'
+import { renderedAtAnotherSize } from './outputs/vla703-rendered-at-another-size.ts'
+import { nothingToEvaluate } from './outputs/vla704-nothing-to-evaluate.ts'
+import { stepsBeyondChunk } from './outputs/vla705-steps-beyond-chunk.ts'
+import { unknownTask } from './outputs/vla706-unknown-task.ts'
+import { dtypeUnsupportedOnGpu } from './precision/vla101-dtype-unsupported-on-gpu.ts'
+import { fp64OnGpus } from './precision/vla102-fp64-on-gpus.ts'
+import { mastersBelowFp32 } from './precision/vla103-masters-below-fp32.ts'
+import { storageBelowCompute } from './precision/vla104-storage-below-compute.ts'
+import { unusedSuppression } from './reporting/vla090-unused-suppression.ts'
+import { suppressionForbidden } from './reporting/vla091-suppression-forbidden.ts'
+import { couldNotLook } from './reporting/vla092-could-not-look.ts'
+import { batchNotDivisible } from './training/vla201-batch-not-divisible.ts'
+import { warmupLongerThanRun } from './training/vla202-warmup-longer-than-run.ts'
+import { lrRatio } from './training/vla203-lr-ratio.ts'
+import { phaseBeyondRun } from './training/vla204-phase-beyond-run.ts'
+import { checkpointBeyondRun } from './training/vla205-checkpoint-beyond-run.ts'
+import { chunkLongerThanEpisodes } from './training/vla206-chunk-longer-than-episodes.ts'
+import { holdoutNeverScored } from './training/vla207-holdout-never-scored.ts'
+import { optionOfFrozenModule } from './training/vla208-option-of-frozen-module.ts'
+import { rewarmLongerThanPhase } from './training/vla209-rewarm-longer-than-phase.ts'
+import { noLearningRate } from './training/vla210-no-learning-rate.ts'
+import { nothingTrains } from './training/vla211-nothing-trains.ts'
+import { datasetSmallerThanBatch } from './training/vla212-dataset-smaller-than-batch.ts'
+import { validationWithoutHoldout } from './training/vla213-validation-without-holdout.ts'
+import { zeroLearningRate } from './training/vla214-zero-learning-rate.ts'
+import { declarationEntries } from './documented/declaration.ts'
+import { lockEntries } from './documented/lock.ts'
+import type { Rule, RuleEntry } from './rule.ts'
+
+export const rules: readonly Rule[] = [
+  unusedSuppression,
+  suppressionForbidden,
+  couldNotLook,
+  dtypeUnsupportedOnGpu,
+  fp64OnGpus,
+  mastersBelowFp32,
+  storageBelowCompute,
+  batchNotDivisible,
+  warmupLongerThanRun,
+  lrRatio,
+  phaseBeyondRun,
+  checkpointBeyondRun,
+  chunkLongerThanEpisodes,
+  holdoutNeverScored,
+  optionOfFrozenModule,
+  rewarmLongerThanPhase,
+  noLearningRate,
+  nothingTrains,
+  datasetSmallerThanBatch,
+  validationWithoutHoldout,
+  zeroLearningRate,
+  recomputeWithoutBlocks,
+  ddpWithPhases,
+  lastLayersBeyondBlocks,
+  phasesOutOfOrder,
+  recomputeWithoutGradient,
+  lastLayersWithoutBlocks,
+  phaseChangesNothing,
+  nothingToAdapt,
+  adaptersNotLowRank,
+  adaptersNeverTrain,
+  adapterOnTiedHead,
+  cameraWithoutFeature,
+  cameraFeatureMissing,
+  stateNotRead,
+  constantDimension,
+  statisticMissing,
+  widthsDiffer,
+  ratesDiffer,
+  holdoutNotInDataset,
+  tinyQuantileSpan,
+  promptFillsItsLength,
+  promptWithoutInstruction,
+  batchNormWithoutStatistics,
+  projectorNeedsMap,
+  tokensOutOfBounds,
+  tokensSeeAhead,
+  cameraUsedTwice,
+  actionMaskLength,
+  towersDoNotFuse,
+  headNotDivisible,
+  datasetNamedTwice,
+  littleRoomForInstructions,
+  stateDoesNotFit,
+  replicaDoesNotFit,
+  gatheredDoesNotFit,
+  exportTwice,
+  simulatorDoesNotFit,
+  renderedAtAnotherSize,
+  nothingToEvaluate,
+  stepsBeyondChunk,
+  unknownTask,
+  requeueWithoutCheckpoint,
+  launchedTwice,
+  slurmMinutes,
+]
+
+const byId = new Map(rules.map((rule) => [rule.id, rule]))
+
+/** The rule of an id, or undefined. */
+export function ruleById(id: string): Rule | undefined {
+  return byId.get(id)
+}
+
+/** Everything that `vla explain` knows, in the order of the ids: the rules, and what reading declaration and lock reports. */
+export const entries: readonly RuleEntry[] = [...declarationEntries, ...lockEntries, ...rules].sort((a, b) => (a.id < b.id ? -1 : 1))
+
+/** The entry of an id, or undefined. */
+export function entryById(id: string): RuleEntry | undefined {
+  return entries.find((entry) => entry.id === id)
+}
