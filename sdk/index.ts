@@ -3,7 +3,14 @@ export { lora, type Lora, type LoraOptions } from './declare/adapt.ts'
 export { imageAugmentation, type ImageAugmentation, type ImageAugmentationOptions } from './declare/augment.ts'
 export type { Checkpoint } from './declare/checkpoint.ts'
 export { gib, type DType, type Duration, type Json, type Share, type VlaTypeError } from './declare/common.ts'
-export { lerobotDataset, type CameraMap, type Data, type LerobotDataset, type LerobotDatasetOptions, type MixtureEntry } from './declare/data.ts'
+export {
+  lerobotDataset,
+  type CameraMap,
+  type Data,
+  type LerobotDataset,
+  type LerobotDatasetOptions,
+  type MixtureEntry,
+} from './declare/data.ts'
 export { simulation, type Simulation, type SimulationOptions } from './declare/evaluate.ts'
 export { hf, lerobot, type Export, type ExportOptions } from './declare/export.ts'
 export { lastLayers, phase, until, type Freeze, type LastLayers, type Phase, type Until } from './declare/freeze.ts'

@@ -19,16 +19,74 @@ interface Sizes {
   readonly mlp_bias: boolean
 }
 
-const plain = { num_key_value_heads: null, head_dim: null, tie_word_embeddings: false, attention_bias: false, mlp_bias: false }
+const plain = {
+  num_key_value_heads: null,
+  head_dim: null,
+  tie_word_embeddings: false,
+  attention_bias: false,
+  mlp_bias: false,
+}
 
 /** What the config classes of transformers fill in. */
 const defaults = {
-  llama: { ...plain, vocab_size: 32_000, hidden_size: 4096, intermediate_size: 11_008, num_hidden_layers: 32, num_attention_heads: 32 },
-  mistral: { ...plain, vocab_size: 32_000, hidden_size: 4096, intermediate_size: 14_336, num_hidden_layers: 32, num_attention_heads: 32, num_key_value_heads: 8 },
-  qwen2: { ...plain, vocab_size: 151_936, hidden_size: 4096, intermediate_size: 22_016, num_hidden_layers: 32, num_attention_heads: 32, num_key_value_heads: 32 },
-  qwen3: { ...plain, vocab_size: 151_936, hidden_size: 4096, intermediate_size: 22_016, num_hidden_layers: 32, num_attention_heads: 32, num_key_value_heads: 32, head_dim: 128 },
-  gemma: { ...plain, vocab_size: 256_000, hidden_size: 3072, intermediate_size: 24_576, num_hidden_layers: 28, num_attention_heads: 16, num_key_value_heads: 16, head_dim: 256, tie_word_embeddings: true },
-  gemma2: { ...plain, vocab_size: 256_000, hidden_size: 2304, intermediate_size: 9216, num_hidden_layers: 26, num_attention_heads: 8, num_key_value_heads: 4, head_dim: 256, tie_word_embeddings: true },
+  llama: {
+    ...plain,
+    vocab_size: 32_000,
+    hidden_size: 4096,
+    intermediate_size: 11_008,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+  },
+  mistral: {
+    ...plain,
+    vocab_size: 32_000,
+    hidden_size: 4096,
+    intermediate_size: 14_336,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+  },
+  qwen2: {
+    ...plain,
+    vocab_size: 151_936,
+    hidden_size: 4096,
+    intermediate_size: 22_016,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    num_key_value_heads: 32,
+  },
+  qwen3: {
+    ...plain,
+    vocab_size: 151_936,
+    hidden_size: 4096,
+    intermediate_size: 22_016,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    num_key_value_heads: 32,
+    head_dim: 128,
+  },
+  gemma: {
+    ...plain,
+    vocab_size: 256_000,
+    hidden_size: 3072,
+    intermediate_size: 24_576,
+    num_hidden_layers: 28,
+    num_attention_heads: 16,
+    num_key_value_heads: 16,
+    head_dim: 256,
+    tie_word_embeddings: true,
+  },
+  gemma2: {
+    ...plain,
+    vocab_size: 256_000,
+    hidden_size: 2304,
+    intermediate_size: 9216,
+    num_hidden_layers: 26,
+    num_attention_heads: 8,
+    num_key_value_heads: 4,
+    head_dim: 256,
+    tie_word_embeddings: true,
+  },
 } as const satisfies Record<string, Sizes>
 
 export type LanguageFamily = keyof typeof defaults
@@ -56,19 +114,29 @@ export const languageFamilies: readonly string[] = Object.keys(defaults)
  * @param config a transformers config with `model_type`; what it leaves out is filled in as transformers does
  * @param choices `head`: whether the output head is kept. `vocab`: rows of the embedding where they were changed
  */
-export function causalLM(config: Readonly<Record<string, unknown>>, choices: { readonly head: boolean; readonly vocab?: number | undefined }): LanguageFacts | undefined {
+export function causalLM(
+  config: Readonly<Record<string, unknown>>,
+  choices: { readonly head: boolean; readonly vocab?: number | undefined },
+): LanguageFacts | undefined {
   const family = config['model_type']
   if (typeof family !== 'string' || !Object.hasOwn(defaults, family)) return undefined
   const base: Sizes = defaults[family as LanguageFamily]
-  const size = (key: 'vocab_size' | 'hidden_size' | 'intermediate_size' | 'num_hidden_layers' | 'num_attention_heads'): number => {
+  const size = (
+    key: 'vocab_size' | 'hidden_size' | 'intermediate_size' | 'num_hidden_layers' | 'num_attention_heads',
+  ): number => {
     const value = config[key]
-    return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : key in config ? NaN : base[key]
+    return typeof value === 'number' && Number.isSafeInteger(value) && value > 0
+      ? value
+      : key in config
+        ? NaN
+        : base[key]
   }
   const optional = (key: 'num_key_value_heads' | 'head_dim', otherwise: number): number => {
     const value = key in config ? config[key] : base[key]
     return typeof value === 'number' ? value : otherwise
   }
-  const flag = (key: 'tie_word_embeddings' | 'attention_bias' | 'mlp_bias'): boolean => (typeof config[key] === 'boolean' ? config[key] : base[key])
+  const flag = (key: 'tie_word_embeddings' | 'attention_bias' | 'mlp_bias'): boolean =>
+    typeof config[key] === 'boolean' ? config[key] : base[key]
 
   const hidden = size('hidden_size')
   const inner = size('intermediate_size')
@@ -77,7 +145,12 @@ export function causalLM(config: Readonly<Record<string, unknown>>, choices: { r
   const vocab = choices.vocab ?? size('vocab_size')
   const headDim = optional('head_dim', Math.floor(hidden / heads))
   const keyValueHeads = optional('num_key_value_heads', heads)
-  if (![hidden, inner, layers, heads, vocab, headDim, keyValueHeads].every((value) => Number.isSafeInteger(value) && value > 0)) return undefined
+  if (
+    ![hidden, inner, layers, heads, vocab, headDim, keyValueHeads].every(
+      (value) => Number.isSafeInteger(value) && value > 0,
+    )
+  )
+    return undefined
 
   // Only some families read these: a key that a family ignores must not change the description.
   const readsBias = family === 'llama' || family === 'qwen3' || family === 'gemma' || family === 'gemma2'
@@ -94,13 +167,20 @@ export function causalLM(config: Readonly<Record<string, unknown>>, choices: { r
       ...linearLayer(`${layer}.self_attn.k_proj`, hidden, keyValueHeads * headDim, qkvBias),
       ...linearLayer(`${layer}.self_attn.v_proj`, hidden, keyValueHeads * headDim, qkvBias),
       ...linearLayer(`${layer}.self_attn.o_proj`, heads * headDim, hidden, attentionBias),
-      ...(family === 'qwen3' ? [vector(`${layer}.self_attn.q_norm.weight`, headDim), vector(`${layer}.self_attn.k_norm.weight`, headDim)] : []),
+      ...(family === 'qwen3'
+        ? [vector(`${layer}.self_attn.q_norm.weight`, headDim), vector(`${layer}.self_attn.k_norm.weight`, headDim)]
+        : []),
       ...linearLayer(`${layer}.mlp.gate_proj`, hidden, inner, mlpBias),
       ...linearLayer(`${layer}.mlp.up_proj`, hidden, inner, mlpBias),
       ...linearLayer(`${layer}.mlp.down_proj`, inner, hidden, mlpBias),
       vector(`${layer}.input_layernorm.weight`, hidden),
       vector(`${layer}.post_attention_layernorm.weight`, hidden),
-      ...(family === 'gemma2' ? [vector(`${layer}.pre_feedforward_layernorm.weight`, hidden), vector(`${layer}.post_feedforward_layernorm.weight`, hidden)] : []),
+      ...(family === 'gemma2'
+        ? [
+            vector(`${layer}.pre_feedforward_layernorm.weight`, hidden),
+            vector(`${layer}.post_feedforward_layernorm.weight`, hidden),
+          ]
+        : []),
     )
   }
   parameters.push(vector('model.norm.weight', hidden))

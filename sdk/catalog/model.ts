@@ -29,10 +29,22 @@ export interface ModelDescription {
     | { readonly kind: 'linear' | 'fusedMlp' }
     | { readonly kind: 'mlp'; readonly layers: number }
     | { readonly kind: 'spatialSoftArgmax'; readonly points: number }
-  readonly language: { readonly config: Maybe<Readonly<Record<string, unknown>>>; readonly hidden: Maybe<number>; readonly layers: Maybe<number>; readonly vocab: Maybe<number> }
+  readonly language: {
+    readonly config: Maybe<Readonly<Record<string, unknown>>>
+    readonly hidden: Maybe<number>
+    readonly layers: Maybe<number>
+    readonly vocab: Maybe<number>
+  }
   readonly action:
     | { readonly decoder: 'tokens' }
-    | { readonly decoder: 'regression'; readonly chunk: number; readonly hidden: Maybe<number>; readonly blocks: number; readonly queries: 'learnable' | 'zero'; readonly slots: Maybe<number> }
+    | {
+        readonly decoder: 'regression'
+        readonly chunk: number
+        readonly hidden: Maybe<number>
+        readonly blocks: number
+        readonly queries: 'learnable' | 'zero'
+        readonly slots: Maybe<number>
+      }
     | { readonly decoder: 'flowMatching'; readonly chunk: number; readonly hidden: number; readonly layers: number }
   readonly stateDim: Maybe<number>
   readonly actionDim: Maybe<number>
@@ -53,7 +65,9 @@ export interface ModuleFacts {
 }
 
 function known<T extends number | Readonly<Record<string, unknown>>>(value: Maybe<T>): T | undefined {
-  return typeof value === 'object' && 'unknown' in value && value.unknown === true ? undefined : (value as T | undefined)
+  return typeof value === 'object' && 'unknown' in value && value.unknown === true
+    ? undefined
+    : (value as T | undefined)
 }
 
 /** Name of a tower below `vision_backbone`, as OpenVLA names the first two. */
@@ -63,7 +77,10 @@ export function towerName(index: number): string {
 
 /** Every part has its own patterns, so that a fused tower's facts are told apart. */
 function vision({ vision: { towers } }: ModelDescription): ModuleFacts {
-  const described = towers.map((tower, index) => ({ root: `vision_backbone.${towerName(index)}`, ...describeTower(tower) }))
+  const described = towers.map((tower, index) => ({
+    root: `vision_backbone.${towerName(index)}`,
+    ...describeTower(tower),
+  }))
   const parameters = described.map(({ root, parameters: own }) => (own === undefined ? undefined : below(root, own)))
   const stacks = described.filter(({ blocks }) => blocks !== null)
   return {
@@ -103,13 +120,26 @@ function projector(model: ModelDescription, width: number | undefined): ModuleFa
   // Where it is not known whether there is a state, neither is the partition; the pattern is then left to whoever knows it.
   const patterns = state === 0 ? ['projector.*'] : ['projector.*', 'state_projector.*']
   const widths = model.vision.towers.map((tower) => known(tower.width))
-  const channels = model.vision.fuse === 'channels' ? widths.reduce((sum, own) => (sum === undefined || own === undefined ? undefined : sum + own), 0) : widths[0]
-  if (channels === undefined || width === undefined || state === undefined) return { ...facts, patterns, parameters: undefined }
-  return { ...facts, patterns, parameters: [...projectorParameters(model.projector, channels, width), ...(state === 0 ? [] : mlp('state_projector', [state, width, width]))] }
+  const channels =
+    model.vision.fuse === 'channels'
+      ? widths.reduce((sum, own) => (sum === undefined || own === undefined ? undefined : sum + own), 0)
+      : widths[0]
+  if (channels === undefined || width === undefined || state === undefined)
+    return { ...facts, patterns, parameters: undefined }
+  return {
+    ...facts,
+    patterns,
+    parameters: [
+      ...projectorParameters(model.projector, channels, width),
+      ...(state === 0 ? [] : mlp('state_projector', [state, width, width])),
+    ],
+  }
 }
 
 function mlp(root: string, widths: readonly number[]): Parameter[] {
-  return widths.slice(1).flatMap((outputs, index) => linearLayer(`${root}.fc${String(index + 1)}`, widths[index] ?? 0, outputs))
+  return widths
+    .slice(1)
+    .flatMap((outputs, index) => linearLayer(`${root}.fc${String(index + 1)}`, widths[index] ?? 0, outputs))
 }
 
 function projectorParameters(config: ModelDescription['projector'], channels: number, width: number): Parameter[] {
@@ -131,7 +161,10 @@ function projectorParameters(config: ModelDescription['projector'], channels: nu
 
 function language(model: ModelDescription): ModuleFacts {
   const config = known(model.language.config)
-  const facts = config === undefined ? undefined : causalLM(config, { head: model.action.decoder === 'tokens', vocab: known(model.language.vocab) })
+  const facts =
+    config === undefined
+      ? undefined
+      : causalLM(config, { head: model.action.decoder === 'tokens', vocab: known(model.language.vocab) })
   return {
     name: 'language',
     patterns: ['language_model.*'],
@@ -163,7 +196,10 @@ function action(model: ModelDescription, width: number | undefined): ModuleFacts
       const block = `action_head.model.mlp_resnet_blocks.${String(index)}.ffn`
       parameters.push(...normLayer(`${block}.0`, hidden), ...linearLayer(`${block}.1`, hidden, hidden))
     }
-    parameters.push(...normLayer('action_head.model.layer_norm2', hidden), ...linearLayer('action_head.model.fc2', hidden, actions))
+    parameters.push(
+      ...normLayer('action_head.model.layer_norm2', hidden),
+      ...linearLayer('action_head.model.fc2', hidden, actions),
+    )
     return { ...facts, ...blocks, parameters }
   }
   const blocks = { blocks: ['action_head.blocks.*'], liveBlocks: [head.layers] }
@@ -193,14 +229,18 @@ function action(model: ModelDescription, width: number | undefined): ModuleFacts
       ...linearLayer(`${block}.fc2`, 4 * hidden, hidden),
     )
   }
-  parameters.push(...linearLayer('action_head.norm.linear', hidden, 2 * hidden), ...linearLayer('action_head.action_out', hidden, actions))
+  parameters.push(
+    ...linearLayer('action_head.norm.linear', hidden, 2 * hidden),
+    ...linearLayer('action_head.action_out', hidden, actions),
+  )
   return { ...facts, ...blocks, parameters }
 }
 
 /** The modules of a model, in the order vision, projector, language, action (which a decoder of tokens does not have). */
 export function modelModules(model: ModelDescription): readonly ModuleFacts[] {
   const config = known(model.language.config)
-  const width = known(model.language.hidden) ?? (config === undefined ? undefined : causalLM(config, { head: false })?.hidden)
+  const width =
+    known(model.language.hidden) ?? (config === undefined ? undefined : causalLM(config, { head: false })?.hidden)
   const head = action(model, width)
   return [vision(model), projector(model, width), language(model), ...(head === undefined ? [] : [head])]
 }

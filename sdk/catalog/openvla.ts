@@ -21,7 +21,15 @@ export const openvla = {
   projector: { kind: 'fusedMlp' },
   language: {
     /** Llama-2-7B with one padding token, the embedding padded to a multiple of 64. */
-    config: { model_type: 'llama', vocab_size: 32_064, pad_token_id: 32_000, hidden_size: 4096, intermediate_size: 11_008, num_hidden_layers: 32, num_attention_heads: 32 },
+    config: {
+      model_type: 'llama',
+      vocab_size: 32_064,
+      pad_token_id: 32_000,
+      hidden_size: 4096,
+      intermediate_size: 11_008,
+      num_hidden_layers: 32,
+      num_attention_heads: 32,
+    },
     /** Tokens of the tokenizer; the action bins are the last 256 of them. */
     actionVocabulary: 32_000,
     /** `</s>`, predicted behind the last action token. */

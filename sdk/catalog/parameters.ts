@@ -27,7 +27,14 @@ export function linearLayer(name: string, inputs: number, outputs: number, bias 
 }
 
 /** `nn.Conv2d(inputs, outputs, kernel, groups)`. */
-export function convLayer(name: string, inputs: number, outputs: number, kernel: number, bias: boolean, groups = 1): Parameter[] {
+export function convLayer(
+  name: string,
+  inputs: number,
+  outputs: number,
+  kernel: number,
+  bias: boolean,
+  groups = 1,
+): Parameter[] {
   const weight: Parameter = { name: `${name}.weight`, shape: [outputs, inputs / groups, kernel, kernel], layer: 'conv' }
   return bias ? [weight, vector(`${name}.bias`, outputs)] : [weight]
 }
@@ -49,7 +56,10 @@ export function tensor(name: string, ...shape: number[]): Parameter {
 
 /** An fnmatch pattern (`*`, `?`) as a regular expression over whole names. As in Python's fnmatch, `*` crosses dots. */
 export function fnmatch(pattern: string): RegExp {
-  const body = pattern.replace(/[.+^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*').replaceAll('?', '.')
+  const body = pattern
+    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+    .replaceAll('*', '.*')
+    .replaceAll('?', '.')
   return new RegExp(`^${body}$`, 's')
 }
 
@@ -65,12 +75,20 @@ export function matchesAny(name: string, patterns: readonly string[]): boolean {
  *   it holds `*`; null: every linear layer. Explicit targets reach convolutions too, as in peft.
  * @param dead patterns of parameters that never get a gradient; they are passed over where `targets` is null
  */
-export function adaptedLayers(parameters: readonly Parameter[], targets: readonly string[] | null, dead: readonly string[]): Parameter[] {
+export function adaptedLayers(
+  parameters: readonly Parameter[],
+  targets: readonly string[] | null,
+  dead: readonly string[],
+): Parameter[] {
   const path = (name: string): string => name.replace(/\.weight$/, '')
   return parameters.filter(({ name, layer }) => {
     if (layer === 'other') return false
     if (targets === null) return layer === 'linear' && !matchesAny(name, dead)
-    return targets.some((target) => (target.includes('*') ? fnmatch(target).test(path(name)) : path(name) === target || path(name).endsWith(`.${target}`)))
+    return targets.some((target) =>
+      target.includes('*')
+        ? fnmatch(target).test(path(name))
+        : path(name) === target || path(name).endsWith(`.${target}`),
+    )
   })
 }
 

@@ -48,7 +48,15 @@ interface Convnext extends Common {
   readonly convMlp: boolean // MLPs as 1x1 convolutions: nothing for adapters of linear layers
 }
 
-const dinov2 = { family: 'vit', imageSize: 518, pixels: 'imagenet', tags: ['lvd142m'], patch: 14, classToken: true, layerScale: true } as const
+const dinov2 = {
+  family: 'vit',
+  imageSize: 518,
+  pixels: 'imagenet',
+  tags: ['lvd142m'],
+  patch: 14,
+  classToken: true,
+  layerScale: true,
+} as const
 const registers = { ...dinov2, registers: 4, separatePrefix: true } as const
 const small = { width: 384, depth: 12, hidden: 1536 } as const
 const base = { width: 768, depth: 12, hidden: 3072 } as const
@@ -68,28 +76,145 @@ export const timmTable = {
   vit_base_patch14_dinov2: { ...dinov2, ...base },
   vit_large_patch14_dinov2: { ...dinov2, ...large },
   vit_so400m_patch14_siglip_224: { ...siglip, ...so400m, patch: 14, imageSize: 224, tags: ['v2_webli', 'webli'] },
-  vit_so400m_patch14_siglip_378: { ...siglip, ...so400m, patch: 14, imageSize: 378, tags: ['v2_webli', 'webli', 'webli_ft_in1k'] },
+  vit_so400m_patch14_siglip_378: {
+    ...siglip,
+    ...so400m,
+    patch: 14,
+    imageSize: 378,
+    tags: ['v2_webli', 'webli', 'webli_ft_in1k'],
+  },
   vit_so400m_patch14_siglip_384: { ...siglip, ...so400m, patch: 14, imageSize: 384, tags: ['webli'] },
   vit_base_patch16_siglip_224: { ...siglip, ...base, patch: 16, imageSize: 224, tags: ['v2_webli', 'webli'] },
-  vit_base_patch16_siglip_256: { ...siglip, ...base, patch: 16, imageSize: 256, tags: ['v2_webli', 'webli', 'webli_i18n'] },
+  vit_base_patch16_siglip_256: {
+    ...siglip,
+    ...base,
+    patch: 16,
+    imageSize: 256,
+    tags: ['v2_webli', 'webli', 'webli_i18n'],
+  },
   vit_base_patch16_siglip_384: { ...siglip, ...base, patch: 16, imageSize: 384, tags: ['v2_webli', 'webli'] },
-  vit_base_patch16_clip_224: { ...clip, ...base, patch: 16, imageSize: 224, pixels: 'clip', tags: ['laion2b_ft_in12k_in1k', 'laion2b', 'laion400m_e32', 'openai', 'datacompxl', 'dfn2b', 'metaclip_2pt5b', 'metaclip_400m'] },
-  vit_large_patch14_clip_224: { ...clip, ...large, patch: 14, imageSize: 224, pixels: 'half', tags: ['laion2b_ft_in12k_in1k', 'laion2b'], otherTags: { openai: 'clip', datacompxl: 'clip', dfn2b: 'clip', laion400m_e32: 'clip', metaclip_2pt5b: 'clip', metaclip_400m: 'clip' } },
-  vit_large_patch14_clip_336: { ...clip, ...large, patch: 14, imageSize: 336, pixels: 'half', tags: ['laion2b_ft_in12k_in1k', 'laion2b_ft_in1k'], otherTags: { openai: 'clip' } },
-  vit_tiny_patch16_224: { ...augreg, width: 192, depth: 12, hidden: 768, tags: ['augreg_in21k_ft_in1k', 'augreg_in21k'] },
-  vit_small_patch16_224: { ...augreg, ...small, tags: ['augreg_in21k_ft_in1k', 'augreg_in21k', 'augreg_in1k'], otherTags: { dino: 'imagenet' } },
-  vit_base_patch16_224: { ...augreg, ...base, tags: ['augreg2_in21k_ft_in1k', 'augreg_in21k_ft_in1k', 'augreg_in21k', 'augreg_in1k', 'orig_in21k', 'orig_in21k_ft_in1k', 'sam_in1k'], otherTags: { dino: 'imagenet', mae: 'imagenet' } },
-  vit_large_patch16_224: { ...augreg, ...large, tags: ['augreg_in21k_ft_in1k', 'augreg_in21k', 'orig_in21k'], otherTags: { mae: 'imagenet' } },
+  vit_base_patch16_clip_224: {
+    ...clip,
+    ...base,
+    patch: 16,
+    imageSize: 224,
+    pixels: 'clip',
+    tags: [
+      'laion2b_ft_in12k_in1k',
+      'laion2b',
+      'laion400m_e32',
+      'openai',
+      'datacompxl',
+      'dfn2b',
+      'metaclip_2pt5b',
+      'metaclip_400m',
+    ],
+  },
+  vit_large_patch14_clip_224: {
+    ...clip,
+    ...large,
+    patch: 14,
+    imageSize: 224,
+    pixels: 'half',
+    tags: ['laion2b_ft_in12k_in1k', 'laion2b'],
+    otherTags: {
+      openai: 'clip',
+      datacompxl: 'clip',
+      dfn2b: 'clip',
+      laion400m_e32: 'clip',
+      metaclip_2pt5b: 'clip',
+      metaclip_400m: 'clip',
+    },
+  },
+  vit_large_patch14_clip_336: {
+    ...clip,
+    ...large,
+    patch: 14,
+    imageSize: 336,
+    pixels: 'half',
+    tags: ['laion2b_ft_in12k_in1k', 'laion2b_ft_in1k'],
+    otherTags: { openai: 'clip' },
+  },
+  vit_tiny_patch16_224: {
+    ...augreg,
+    width: 192,
+    depth: 12,
+    hidden: 768,
+    tags: ['augreg_in21k_ft_in1k', 'augreg_in21k'],
+  },
+  vit_small_patch16_224: {
+    ...augreg,
+    ...small,
+    tags: ['augreg_in21k_ft_in1k', 'augreg_in21k', 'augreg_in1k'],
+    otherTags: { dino: 'imagenet' },
+  },
+  vit_base_patch16_224: {
+    ...augreg,
+    ...base,
+    tags: [
+      'augreg2_in21k_ft_in1k',
+      'augreg_in21k_ft_in1k',
+      'augreg_in21k',
+      'augreg_in1k',
+      'orig_in21k',
+      'orig_in21k_ft_in1k',
+      'sam_in1k',
+    ],
+    otherTags: { dino: 'imagenet', mae: 'imagenet' },
+  },
+  vit_large_patch16_224: {
+    ...augreg,
+    ...large,
+    tags: ['augreg_in21k_ft_in1k', 'augreg_in21k', 'orig_in21k'],
+    otherTags: { mae: 'imagenet' },
+  },
   test_vit: { ...augreg, width: 64, depth: 6, hidden: 192, imageSize: 160, tags: ['r160_in1k'] },
   resnet10t: { ...resnet, imageSize: 176, block: 'basic', layers: [1, 1, 1, 1], stem: 'tiered', tags: ['c3_in1k'] },
-  resnet18: { ...resnet, block: 'basic', layers: [2, 2, 2, 2], tags: ['a1_in1k', 'a2_in1k', 'gluon_in1k', 'tv_in1k', 'fb_ssl_yfcc100m_ft_in1k', 'fb_swsl_ig1b_ft_in1k'] },
-  resnet34: { ...resnet, block: 'basic', layers: [3, 4, 6, 3], tags: ['a1_in1k', 'a2_in1k', 'bt_in1k', 'gluon_in1k', 'tv_in1k'], otherTags: { ra4_e3600_r224_in1k: 'half' } },
-  resnet50: { ...resnet, block: 'bottleneck', layers: [3, 4, 6, 3], tags: ['a1_in1k', 'a2_in1k', 'bt_in1k', 'gluon_in1k', 'tv_in1k', 'ra_in1k', 'fb_ssl_yfcc100m_ft_in1k', 'fb_swsl_ig1b_ft_in1k'] },
+  resnet18: {
+    ...resnet,
+    block: 'basic',
+    layers: [2, 2, 2, 2],
+    tags: ['a1_in1k', 'a2_in1k', 'gluon_in1k', 'tv_in1k', 'fb_ssl_yfcc100m_ft_in1k', 'fb_swsl_ig1b_ft_in1k'],
+  },
+  resnet34: {
+    ...resnet,
+    block: 'basic',
+    layers: [3, 4, 6, 3],
+    tags: ['a1_in1k', 'a2_in1k', 'bt_in1k', 'gluon_in1k', 'tv_in1k'],
+    otherTags: { ra4_e3600_r224_in1k: 'half' },
+  },
+  resnet50: {
+    ...resnet,
+    block: 'bottleneck',
+    layers: [3, 4, 6, 3],
+    tags: [
+      'a1_in1k',
+      'a2_in1k',
+      'bt_in1k',
+      'gluon_in1k',
+      'tv_in1k',
+      'ra_in1k',
+      'fb_ssl_yfcc100m_ft_in1k',
+      'fb_swsl_ig1b_ft_in1k',
+    ],
+  },
   convnext_atto: { ...convnext, depths: [2, 2, 6, 2], dims: [40, 80, 160, 320], convMlp: true, tags: ['d2_in1k'] },
   convnext_femto: { ...convnext, depths: [2, 2, 6, 2], dims: [48, 96, 192, 384], convMlp: true, tags: ['d1_in1k'] },
   convnext_pico: { ...convnext, depths: [2, 2, 6, 2], dims: [64, 128, 256, 512], convMlp: true, tags: ['d1_in1k'] },
-  convnext_nano: { ...convnext, depths: [2, 2, 8, 2], dims: [80, 160, 320, 640], convMlp: true, tags: ['in12k_ft_in1k', 'in12k', 'd1h_in1k'] },
-  convnext_tiny: { ...convnext, depths: [3, 3, 9, 3], dims: [96, 192, 384, 768], convMlp: false, tags: ['in12k_ft_in1k', 'in12k', 'fb_in1k', 'fb_in22k', 'fb_in22k_ft_in1k'] },
+  convnext_nano: {
+    ...convnext,
+    depths: [2, 2, 8, 2],
+    dims: [80, 160, 320, 640],
+    convMlp: true,
+    tags: ['in12k_ft_in1k', 'in12k', 'd1h_in1k'],
+  },
+  convnext_tiny: {
+    ...convnext,
+    depths: [3, 3, 9, 3],
+    dims: [96, 192, 384, 768],
+    convMlp: false,
+    tags: ['in12k_ft_in1k', 'in12k', 'fb_in1k', 'fb_in22k', 'fb_in22k_ft_in1k'],
+  },
 } as const satisfies Record<string, Vit | Resnet | Convnext>
 
 export type TimmArchitecture = keyof typeof timmTable
@@ -216,7 +341,10 @@ function resnetParameters(model: Resnet, layer: number): { parameters: Parameter
   return { parameters, width, blocks }
 }
 
-function convnextParameters(model: Convnext, layer: number): { parameters: Parameter[]; width: number; blocks: number } {
+function convnextParameters(
+  model: Convnext,
+  layer: number,
+): { parameters: Parameter[]; width: number; blocks: number } {
   const first = model.dims[0]
   const parameters = [...convLayer('stem_0', 3, first, 4, true), ...normLayer('stem_1', first)]
   let width = first
@@ -231,9 +359,17 @@ function convnextParameters(model: Convnext, layer: number): { parameters: Param
     for (let index = 0; index < (model.depths[stage] ?? 0); index++) {
       const block = `stages_${String(stage)}.blocks.${String(index)}`
       const mlp = model.convMlp
-        ? [...convLayer(`${block}.mlp.fc1`, width, 4 * width, 1, true), ...convLayer(`${block}.mlp.fc2`, 4 * width, width, 1, true)]
+        ? [
+            ...convLayer(`${block}.mlp.fc1`, width, 4 * width, 1, true),
+            ...convLayer(`${block}.mlp.fc2`, 4 * width, width, 1, true),
+          ]
         : [...linearLayer(`${block}.mlp.fc1`, width, 4 * width), ...linearLayer(`${block}.mlp.fc2`, 4 * width, width)]
-      parameters.push(vector(`${block}.gamma`, width), ...convLayer(`${block}.conv_dw`, width, width, 7, true, width), ...normLayer(`${block}.norm`, width), ...mlp)
+      parameters.push(
+        vector(`${block}.gamma`, width),
+        ...convLayer(`${block}.conv_dw`, width, width, 7, true, width),
+        ...normLayer(`${block}.norm`, width),
+        ...mlp,
+      )
       blocks++
     }
   }
@@ -248,38 +384,66 @@ export function isTimmArchitecture(name: string): boolean {
 /** Describes a timm tower as the runtime builds it, or says why it cannot. */
 export function timmTower(name: string, choices: TowerChoices = {}): TowerFacts | TowerProblem {
   const [architecture, tag] = split(name)
-  if (!isTimmArchitecture(name)) return { problem: 'unknown', message: `The catalog does not describe the timm model '${name}'.` }
+  if (!isTimmArchitecture(name))
+    return { problem: 'unknown', message: `The catalog does not describe the timm model '${name}'.` }
   const model: Vit | Resnet | Convnext = timmTable[architecture as TimmArchitecture]
   const pixels = tag === undefined || model.tags.includes(tag) ? model.pixels : model.otherTags?.[tag]
   if (pixels === undefined) {
     const tags = [...model.tags, ...Object.keys(model.otherTags ?? {})]
-    return { problem: 'tag', message: `The catalog knows ${architecture} with the tags ${tags.join(', ')}, not '${tag ?? ''}'.` }
+    return {
+      problem: 'tag',
+      message: `The catalog knows ${architecture} with the tags ${tags.join(', ')}, not '${tag ?? ''}'.`,
+    }
   }
   const { mean, std } = pixelStatistics[pixels]
   const imageSize = choices.imageSize ?? model.imageSize
   const common = { imageSize, mean, std }
 
   if (model.family === 'vit') {
-    if (choices.output === 'map') return { problem: 'output', message: `${architecture} is a vision transformer: it gives tokens, not a map.` }
+    if (choices.output === 'map')
+      return { problem: 'output', message: `${architecture} is a vision transformer: it gives tokens, not a map.` }
     const layer = choices.layer ?? -2
     const block = layer < 0 ? layer + model.depth : layer
-    if (block < 0 || block >= model.depth) return { problem: 'layer', message: `${architecture} has ${String(model.depth)} blocks; ${String(layer)} is none of them.` }
+    if (block < 0 || block >= model.depth)
+      return {
+        problem: 'layer',
+        message: `${architecture} has ${String(model.depth)} blocks; ${String(layer)} is none of them.`,
+      }
     if (imageSize % model.patch !== 0 && choices.imageSize !== undefined) {
-      return { problem: 'imageSize', message: `${architecture} cuts images into patches of ${String(model.patch)} pixels, which do not divide ${String(imageSize)}.` }
+      return {
+        problem: 'imageSize',
+        message: `${architecture} cuts images into patches of ${String(model.patch)} pixels, which do not divide ${String(imageSize)}.`,
+      }
     }
     const grid = Math.floor(imageSize / model.patch)
     const dead = Array.from({ length: model.depth - 1 - block }, (_, index) => `blocks.${String(block + 1 + index)}.*`)
     if (block < model.depth - 1) dead.push('norm.*')
     if (model.attentionPool) dead.push('attn_pool.*')
-    return { ...common, output: 'tokens', layer, width: model.width, tokens: grid * grid, parameters: vitParameters(model, grid), dead, blocks: 'blocks.*', liveBlocks: block + 1 }
+    return {
+      ...common,
+      output: 'tokens',
+      layer,
+      width: model.width,
+      tokens: grid * grid,
+      parameters: vitParameters(model, grid),
+      dead,
+      blocks: 'blocks.*',
+      liveBlocks: block + 1,
+    }
   }
 
-  if (choices.output === 'tokens') return { problem: 'output', message: `${architecture} is a convolutional network: it gives a map, not tokens.` }
+  if (choices.output === 'tokens')
+    return { problem: 'output', message: `${architecture} is a convolutional network: it gives a map, not tokens.` }
   const last = model.family === 'resnet' ? 4 : 3
   const wanted = choices.layer ?? last
   const layer = wanted < 0 ? wanted + last + 1 : wanted
-  if (layer < 0 || layer > last) return { problem: 'layer', message: `${architecture} has the maps 0 to ${String(last)}; ${String(wanted)} is none of them.` }
-  const { parameters, width, blocks } = model.family === 'resnet' ? resnetParameters(model, layer) : convnextParameters(model, layer)
+  if (layer < 0 || layer > last)
+    return {
+      problem: 'layer',
+      message: `${architecture} has the maps 0 to ${String(last)}; ${String(wanted)} is none of them.`,
+    }
+  const { parameters, width, blocks } =
+    model.family === 'resnet' ? resnetParameters(model, layer) : convnextParameters(model, layer)
   // Each halving rounds up, as padded convolutions do; ConvNeXt's patchified stem and down-sampling round down.
   let side = imageSize
   if (model.family === 'resnet') for (let halving = 0; halving <= layer; halving++) side = Math.ceil(side / 2)

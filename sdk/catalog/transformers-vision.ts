@@ -13,7 +13,11 @@ interface Family {
 }
 
 const families: Readonly<Record<string, Family>> = {
-  siglip_vision_model: { blocks: 'vision_model.encoder.layers', behind: ['vision_model.head.*'], norm: 'vision_model.post_layernorm.*' },
+  siglip_vision_model: {
+    blocks: 'vision_model.encoder.layers',
+    behind: ['vision_model.head.*'],
+    norm: 'vision_model.post_layernorm.*',
+  },
   clip_vision_model: { blocks: 'vision_model.encoder.layers', behind: [], norm: 'vision_model.post_layernorm.*' },
   dinov2: { blocks: 'encoder.layer', behind: [], norm: 'layernorm.*' },
   dinov2_with_registers: { blocks: 'encoder.layer', behind: [], norm: 'layernorm.*' },
@@ -30,14 +34,24 @@ export interface TransformersTowerFacts {
 }
 
 /** Describes a transformers vision tower from its config (of a two-tower model the vision half), or undefined where it is not known. */
-export function transformersTower(config: Readonly<Record<string, unknown>>, choices: { readonly imageSize: number; readonly layer: number }): TransformersTowerFacts | undefined {
-  const half = typeof config['vision_config'] === 'object' && config['vision_config'] !== null ? (config['vision_config'] as Readonly<Record<string, unknown>>) : config
+export function transformersTower(
+  config: Readonly<Record<string, unknown>>,
+  choices: { readonly imageSize: number; readonly layer: number },
+): TransformersTowerFacts | undefined {
+  const half =
+    typeof config['vision_config'] === 'object' && config['vision_config'] !== null
+      ? (config['vision_config'] as Readonly<Record<string, unknown>>)
+      : config
   const { model_type: type, hidden_size: width, num_hidden_layers: depth, patch_size: patch } = half
   const family = typeof type === 'string' && Object.hasOwn(families, type) ? families[type] : undefined
-  if (family === undefined || typeof width !== 'number' || typeof depth !== 'number' || typeof patch !== 'number') return undefined
+  if (family === undefined || typeof width !== 'number' || typeof depth !== 'number' || typeof patch !== 'number')
+    return undefined
   const block = choices.layer < 0 ? choices.layer + depth : choices.layer
   if (block < 0 || block >= depth) return undefined
-  const dead = Array.from({ length: depth - 1 - block }, (_, index) => `${family.blocks}.${String(block + 1 + index)}.*`)
+  const dead = Array.from(
+    { length: depth - 1 - block },
+    (_, index) => `${family.blocks}.${String(block + 1 + index)}.*`,
+  )
   const last = block === depth - 1
   return {
     width,

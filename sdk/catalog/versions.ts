@@ -6,7 +6,7 @@ export const pythonVersions = {
   lerobot: '0.6.1',
   transformers: '5.5.4',
   timm: '1.0.31',
-  peft: '0.21.0',
+  peft: '0.21.2',
 } as const
 
 /** Python of generated projects. */

@@ -13,4 +13,7 @@ export interface Checkpoint {
   readonly keep?: number
 }
 
-export const checkpointSchema: z.ZodType<Checkpoint> = z.strictObject({ every: lasting, keep: positive.exactOptional() })
+export const checkpointSchema: z.ZodType<Checkpoint> = z.strictObject({
+  every: lasting,
+  keep: positive.exactOptional(),
+})

@@ -40,12 +40,16 @@ export const share = z.custom<Share>((value) => typeof value === 'string' && sha
 
 /** Updates or a share of the run. */
 export const duration = z.custom<Duration>(
-  (value) => (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) || (typeof value === 'string' && sharePattern.test(value)),
+  (value) =>
+    (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) ||
+    (typeof value === 'string' && sharePattern.test(value)),
   { error: "expected a number of updates (1_000) or a share of the run ('75%')" },
 )
 
 /** A duration that is not nothing. */
-export const lasting = duration.refine((value) => value !== 0 && !/^0*(?:\.0*)?%$/.test(String(value)), { error: 'expected more than zero updates' })
+export const lasting = duration.refine((value) => value !== 0 && !/^0*(?:\.0*)?%$/.test(String(value)), {
+  error: 'expected more than zero updates',
+})
 
 /** A record of JSON values, as keyword arguments of a Python constructor. */
 export const jsonRecord: z.ZodType<Readonly<Record<string, Json>>> = z.record(z.string(), z.json())

@@ -54,7 +54,8 @@ export interface MixtureEntry<Cameras extends string = string> {
   readonly cameras?: CameraMap<Cameras>
 }
 
-export type Data<Cameras extends string = string> = LerobotDataset | readonly [MixtureEntry<Cameras>, ...MixtureEntry<Cameras>[]]
+export type Data<Cameras extends string = string> =
+  LerobotDataset | readonly [MixtureEntry<Cameras>, ...MixtureEntry<Cameras>[]]
 
 /** A LeRobot dataset (format v3.0), local or on the hub. */
 export function lerobotDataset(options: LerobotDatasetOptions): LerobotDataset {

@@ -30,10 +30,7 @@ export interface Phase<T extends Trains = Trains> {
 
 /** When a module trains: always (`'never'` frozen), never (`'always'` frozen), from some update on, or in phases. */
 export type Freeze<T extends LastLayers = LastLayers> =
-  | 'never'
-  | 'always'
-  | Until<'all' | T>
-  | readonly [Phase<'all' | 'none' | T>, ...Phase<'all' | 'none' | T>[]]
+  'never' | 'always' | Until<'all' | T> | readonly [Phase<'all' | 'none' | T>, ...Phase<'all' | 'none' | T>[]]
 
 export interface UntilOptions<T extends 'all' | LastLayers = 'all' | LastLayers> {
   /**

@@ -290,7 +290,11 @@ const languageSchema: z.ZodType<Language> = z.union([
   }),
 ])
 
-const tokensSchema = z.strictObject({ kind: z.literal('tokens'), chunk: positive.exactOptional(), bins: positive.exactOptional() })
+const tokensSchema = z.strictObject({
+  kind: z.literal('tokens'),
+  chunk: positive.exactOptional(),
+  bins: positive.exactOptional(),
+})
 const regressionSchema = z.strictObject({
   kind: z.literal('regression'),
   chunk: positive,
@@ -333,7 +337,9 @@ export const modelSchema: z.ZodType<Model> = z.discriminatedUnion('kind', [
 /** Names of a model's modules. Works on a model that is only partly well-formed. */
 export function moduleNames(model: { readonly action?: { readonly kind: string } }): readonly string[] {
   const action = model.action?.kind
-  return action === undefined || action === 'tokens' ? ['vision', 'projector', 'language'] : ['vision', 'projector', 'language', 'action']
+  return action === undefined || action === 'tokens'
+    ? ['vision', 'projector', 'language']
+    : ['vision', 'projector', 'language', 'action']
 }
 
 /** Names of a model's camera slots. */

@@ -45,7 +45,12 @@ function show(value: unknown): string {
 }
 
 /** A copy without undefined and without anything that is not JSON, which becomes a finding and is left out. */
-function toPlain(value: unknown, path: DeclarationPath, seen: readonly unknown[], findings: Finding[]): Plain | undefined {
+function toPlain(
+  value: unknown,
+  path: DeclarationPath,
+  seen: readonly unknown[],
+  findings: Finding[],
+): Plain | undefined {
   if (typeof value === 'string') {
     if (!unwritableText.test(value)) return value
     findings.push(unwritable(path, 'value', value))
@@ -63,7 +68,8 @@ function toPlain(value: unknown, path: DeclarationPath, seen: readonly unknown[]
       return undefined
     }
     const inside = [...seen, value]
-    if (Array.isArray(value)) return value.map((item, index) => toPlain(item, [...path, index], inside, findings) ?? null)
+    if (Array.isArray(value))
+      return value.map((item, index) => toPlain(item, [...path, index], inside, findings) ?? null)
     const prototype: unknown = Object.getPrototypeOf(value)
     // A plain object of another realm has a prototype whose own prototype is null.
     if (prototype === null || Object.getPrototypeOf(prototype) === null) {
@@ -75,12 +81,19 @@ function toPlain(value: unknown, path: DeclarationPath, seen: readonly unknown[]
         }
         const plain = item === undefined ? undefined : toPlain(item, [...path, key], inside, findings)
         // defineProperty, so that a key such as __proto__ stays a key.
-        if (plain !== undefined) Object.defineProperty(copy, key, { value: plain, enumerable: true, configurable: true, writable: true })
+        if (plain !== undefined)
+          Object.defineProperty(copy, key, { value: plain, enumerable: true, configurable: true, writable: true })
       }
       return copy
     }
   }
-  findings.push(wrong(path, `${pathText(path)} is ${show(value)}, which is not plain data.`, 'A declaration holds strings, numbers, booleans, lists and objects.'))
+  findings.push(
+    wrong(
+      path,
+      `${pathText(path)} is ${show(value)}, which is not plain data.`,
+      'A declaration holds strings, numbers, booleans, lists and objects.',
+    ),
+  )
   return undefined
 }
 
@@ -90,21 +103,41 @@ function wrong(path: DeclarationPath, message: string, fix: string): Finding {
 
 function unwritable(path: DeclarationPath, at: 'key' | 'value', text: string): Finding {
   const what = text.includes(nul) ? 'a NUL character' : 'half of a surrogate pair'
-  return declareFinding('VLA007', path, at, `${at === 'key' ? 'A key' : 'The text'} at ${pathText(path.slice(0, at === 'key' ? -1 : undefined)) || 'the top'} contains ${what}.`, `Remove ${what} from it.`)
+  return declareFinding(
+    'VLA007',
+    path,
+    at,
+    `${at === 'key' ? 'A key' : 'The text'} at ${pathText(path.slice(0, at === 'key' ? -1 : undefined)) || 'the top'} contains ${what}.`,
+    `Remove ${what} from it.`,
+  )
 }
 
 function valueAt(root: unknown, path: DeclarationPath): unknown {
-  return path.reduce<unknown>((node, part) => (typeof node === 'object' && node !== null ? (node as Record<string | number, unknown>)[part] : undefined), root)
+  return path.reduce<unknown>(
+    (node, part) =>
+      typeof node === 'object' && node !== null ? (node as Record<string | number, unknown>)[part] : undefined,
+    root,
+  )
 }
 
 /** The branch of a union that the user most likely meant: the one that got deepest, then the one with the fewest complaints. */
 function likelyBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
-  const atRoot = (issues: readonly Issue[]): boolean => issues.some((issue) => issue.path.length === 0 && issue.code !== 'unrecognized_keys')
+  const atRoot = (issues: readonly Issue[]): boolean =>
+    issues.some((issue) => issue.path.length === 0 && issue.code !== 'unrecognized_keys')
   const candidates = branches.filter((issues) => issues.length > 0 && !atRoot(issues))
   return [...candidates].sort((a, b) => a.length - b.length)[0]
 }
 
-const plural: Readonly<Record<string, string>> = { int: 'a whole number', number: 'a number', string: 'a text', boolean: 'true or false', array: 'a list', tuple: 'a list', object: 'an object', record: 'an object' }
+const plural: Readonly<Record<string, string>> = {
+  int: 'a whole number',
+  number: 'a number',
+  string: 'a text',
+  boolean: 'true or false',
+  array: 'a list',
+  tuple: 'a list',
+  object: 'an object',
+  record: 'an object',
+}
 
 /** What a schema wanted, in words. */
 function expectation(issue: Issue): string {
@@ -140,23 +173,60 @@ function fromIssue(issue: Issue, root: unknown, base: DeclarationPath): Finding[
         [...path, key],
         'key',
         `${path.length === 0 ? 'A pipeline' : pathText(path)} has no option '${key}'.`,
-        meant === undefined ? `Remove it, or use one of ${free.map((name) => `'${name}'`).join(', ')}.` : `Did you mean '${meant}'?`,
-        meant === undefined ? undefined : { label: `Rename '${key}' to '${meant}'`, kind: 'safe', edits: [{ kind: 'renameKey', path: [...path, key], to: meant }] },
+        meant === undefined
+          ? `Remove it, or use one of ${free.map((name) => `'${name}'`).join(', ')}.`
+          : `Did you mean '${meant}'?`,
+        meant === undefined
+          ? undefined
+          : {
+              label: `Rename '${key}' to '${meant}'`,
+              kind: 'safe',
+              edits: [{ kind: 'renameKey', path: [...path, key], to: meant }],
+            },
       )
     })
   }
   if (issue.code === 'invalid_key') {
-    return [declareFinding('VLA003', path, 'key', `${show(path.at(-1))} is not a rule's id.`, "Write the id of a rule, such as 'VLA101'.")]
+    return [
+      declareFinding(
+        'VLA003',
+        path,
+        'key',
+        `${show(path.at(-1))} is not a rule's id.`,
+        "Write the id of a rule, such as 'VLA101'.",
+      ),
+    ]
   }
   if (issue.code === 'invalid_union' && value !== undefined) {
     const branch = likelyBranch(issue.errors)
     if (branch !== undefined) return branch.flatMap((inner) => fromIssue(inner, root, path))
-    const options = [...new Set(issue.errors.flat().filter((inner) => inner.path.length === 0).map(expectation))]
-    return [wrong(path, `${pathText(path) || 'The pipeline'} is ${show(value)}.`, `Expected ${options.join(', or ') || 'one of the constructors of the vocabulary'}.`)]
+    const options = [
+      ...new Set(
+        issue.errors
+          .flat()
+          .filter((inner) => inner.path.length === 0)
+          .map(expectation),
+      ),
+    ]
+    return [
+      wrong(
+        path,
+        `${pathText(path) || 'The pipeline'} is ${show(value)}.`,
+        `Expected ${options.join(', or ') || 'one of the constructors of the vocabulary'}.`,
+      ),
+    ]
   }
   if (value === undefined) {
     const place = pathText(path.slice(0, -1))
-    return [declareFinding('VLA004', path, 'value', `${place === '' ? 'The pipeline' : place} has no '${String(path.at(-1) ?? 'pipeline')}'.`, `Add '${String(path.at(-1))}'.`)]
+    return [
+      declareFinding(
+        'VLA004',
+        path,
+        'value',
+        `${place === '' ? 'The pipeline' : place} has no '${String(path.at(-1) ?? 'pipeline')}'.`,
+        `Add '${String(path.at(-1))}'.`,
+      ),
+    ]
   }
   return [wrong(path, `${pathText(path) || 'The pipeline'} is ${show(value)}.`, `Expected ${expectation(issue)}.`)]
 }
@@ -165,7 +235,9 @@ function fromIssue(issue: Issue, root: unknown, base: DeclarationPath): Finding[
 const errorMap: z.core.$ZodErrorMap = (issue) => {
   if (issue.code !== 'unrecognized_keys') return undefined
   const shape = (issue.inst as { _zod: { def: { shape?: object } } } | undefined)?._zod.def.shape
-  return Object.keys(shape ?? {}).filter((key) => key !== 'kind').join(' ')
+  return Object.keys(shape ?? {})
+    .filter((key) => key !== 'kind')
+    .join(' ')
 }
 
 /** Takes the broken node of an issue out of `root`, or its nearest ancestor that is held by an object. False where nothing is left. */
@@ -198,7 +270,13 @@ function readDeclaration(root: Plain): { declaration?: Declaration; findings: Fi
   }
 }
 
-function unknownKeys(id: 'VLA001' | 'VLA006', path: DeclarationPath, written: object, names: readonly string[], what: string): Finding[] {
+function unknownKeys(
+  id: 'VLA001' | 'VLA006',
+  path: DeclarationPath,
+  written: object,
+  names: readonly string[],
+  what: string,
+): Finding[] {
   const free = names.filter((name) => !(name in written))
   return Object.keys(written)
     .filter((key) => !names.includes(key))
@@ -210,7 +288,13 @@ function unknownKeys(id: 'VLA001' | 'VLA006', path: DeclarationPath, written: ob
         'key',
         `This model has no ${what} '${key}'; it has ${names.map((name) => `'${name}'`).join(', ')}.`,
         meant === undefined ? `Use one of these names.` : `Did you mean '${meant}'?`,
-        meant === undefined ? undefined : { label: `Rename '${key}' to '${meant}'`, kind: 'safe', edits: [{ kind: 'renameKey', path: [...path, key], to: meant }] },
+        meant === undefined
+          ? undefined
+          : {
+              label: `Rename '${key}' to '${meant}'`,
+              kind: 'safe',
+              edits: [{ kind: 'renameKey', path: [...path, key], to: meant }],
+            },
       )
     })
 }
@@ -220,18 +304,49 @@ function crossChecks(declaration: Declaration): Finding[] {
   const { name, model, data, cameras, modules, hardware } = declaration
   const findings: Finding[] = []
   if (!/^[a-z0-9][a-z0-9-]*$/.test(name)) {
-    const better = name.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '')
+    const better = name
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .replace(/^-+|-+$/g, '')
     findings.push(
-      declareFinding('VLA008', ['name'], 'value', `The name '${name}' is not allowed.`, `Use small letters, digits and hyphens${better === '' ? '' : `: '${better}'`}.`,
-        better === '' ? undefined : { label: `Rename to '${better}'`, kind: 'suggestion', edits: [{ kind: 'set', path: ['name'], value: better }] }),
+      declareFinding(
+        'VLA008',
+        ['name'],
+        'value',
+        `The name '${name}' is not allowed.`,
+        `Use small letters, digits and hyphens${better === '' ? '' : `: '${better}'`}.`,
+        better === ''
+          ? undefined
+          : {
+              label: `Rename to '${better}'`,
+              kind: 'suggestion',
+              edits: [{ kind: 'set', path: ['name'], value: better }],
+            },
+      ),
     )
   }
   if (model.kind === 'composed') {
     model.cameras.forEach((camera, index) => {
       if (!/^[A-Za-z_]\w*$/.test(camera)) {
-        findings.push(declareFinding('VLA008', ['model', 'cameras', index], 'value', `The camera name '${camera}' is not allowed.`, 'Use letters, digits and underscores, beginning with a letter.'))
+        findings.push(
+          declareFinding(
+            'VLA008',
+            ['model', 'cameras', index],
+            'value',
+            `The camera name '${camera}' is not allowed.`,
+            'Use letters, digits and underscores, beginning with a letter.',
+          ),
+        )
       } else if (model.cameras.indexOf(camera) !== index) {
-        findings.push(declareFinding('VLA008', ['model', 'cameras', index], 'value', `The camera '${camera}' is listed twice.`, 'Give each camera slot its own name.'))
+        findings.push(
+          declareFinding(
+            'VLA008',
+            ['model', 'cameras', index],
+            'value',
+            `The camera '${camera}' is listed twice.`,
+            'Give each camera slot its own name.',
+          ),
+        )
       }
     })
   }
@@ -239,15 +354,30 @@ function crossChecks(declaration: Declaration): Finding[] {
   const slots = cameraNames(model)
   findings.push(...unknownKeys('VLA006', ['cameras'], cameras ?? {}, slots, 'camera'))
   if (Array.isArray(data)) {
-    data.forEach((entry: { cameras?: object }, index) => findings.push(...unknownKeys('VLA006', ['data', index, 'cameras'], entry.cameras ?? {}, slots, 'camera')))
+    data.forEach((entry: { cameras?: object }, index) =>
+      findings.push(...unknownKeys('VLA006', ['data', index, 'cameras'], entry.cameras ?? {}, slots, 'camera')),
+    )
   }
   if (hardware.kind === 'gpus' && !gpuNames.includes(hardware.gpu)) {
     const near = gpuNames.filter((known) => known.toLowerCase().includes(hardware.gpu.toLowerCase()))
     const meant = suggest(hardware.gpu, gpuNames) ?? (near.length === 1 ? near[0] : undefined)
     findings.push(
-      declareFinding('VLA005', ['hardware', 'gpu'], 'value', `The catalog has no GPU '${hardware.gpu}'.`,
-        meant === undefined ? `Use one of ${(near.length > 0 ? near : gpuNames).join(', ')}.` : `Did you mean '${meant}'?`,
-        meant === undefined ? undefined : { label: `Use '${meant}'`, kind: 'suggestion', edits: [{ kind: 'set', path: ['hardware', 'gpu'], value: meant }] }),
+      declareFinding(
+        'VLA005',
+        ['hardware', 'gpu'],
+        'value',
+        `The catalog has no GPU '${hardware.gpu}'.`,
+        meant === undefined
+          ? `Use one of ${(near.length > 0 ? near : gpuNames).join(', ')}.`
+          : `Did you mean '${meant}'?`,
+        meant === undefined
+          ? undefined
+          : {
+              label: `Use '${meant}'`,
+              kind: 'suggestion',
+              edits: [{ kind: 'set', path: ['hardware', 'gpu'], value: meant }],
+            },
+      ),
     )
   }
   return findings
@@ -264,7 +394,12 @@ export function parseDeclaration(value: unknown): Parsed {
   const unreadable = findings.map((finding) => finding.path)
   const read = readDeclaration(plain)
   // What toPlain took out is not missing: it has its finding already.
-  findings.push(...read.findings.filter(({ path }) => !unreadable.some((cut) => cut.length <= path.length && cut.every((part, index) => part === path[index]))))
+  findings.push(
+    ...read.findings.filter(
+      ({ path }) =>
+        !unreadable.some((cut) => cut.length <= path.length && cut.every((part, index) => part === path[index])),
+    ),
+  )
   const broken = [...unreadable, ...read.broken]
   if (read.declaration === undefined) return { findings, broken }
   findings.push(...crossChecks(read.declaration))

@@ -10,7 +10,9 @@ function distance(a: string, b: string): number {
     for (let j = 1; j <= b.length; j++) {
       const substitution = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)
       const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-      row.push(Math.min(at(i - 1, j) + 1, (row[j - 1] ?? 0) + 1, substitution, swapped ? at(i - 2, j - 2) + 1 : Infinity))
+      row.push(
+        Math.min(at(i - 1, j) + 1, (row[j - 1] ?? 0) + 1, substitution, swapped ? at(i - 2, j - 2) + 1 : Infinity),
+      )
     }
   }
   return at(a.length, b.length)

@@ -140,7 +140,11 @@ export const trainingSchema: z.ZodType<Training> = z.strictObject({
     .discriminatedUnion('kind', [
       z.strictObject({ kind: z.literal('cosine'), warmup: duration.exactOptional(), floor: fraction.exactOptional() }),
       z.strictObject({ kind: z.literal('constant'), warmup: duration.exactOptional() }),
-      z.strictObject({ kind: z.literal('linearDecay'), warmup: duration.exactOptional(), floor: fraction.exactOptional() }),
+      z.strictObject({
+        kind: z.literal('linearDecay'),
+        warmup: duration.exactOptional(),
+        floor: fraction.exactOptional(),
+      }),
     ])
     .exactOptional(),
   clip: z.union([z.number().positive(), z.literal('none')]).exactOptional(),
