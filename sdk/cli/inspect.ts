@@ -62,13 +62,14 @@ export async function read(argument: string | undefined, io: Io): Promise<Read> 
 
 /** Loads, locks, resolves and judges the declaration. Writes vla.lock.json where it lacks what is at hand. */
 export async function inspect(argument: string | undefined, io: Io): Promise<Inspected> {
-  const from = await read(argument, io)
+  // Before the declaration is loaded: from then on every module passes through the loader that reads TypeScript, which takes time.
   const [{ parseDeclaration }, { loadLock, writeLock }, { resolve }, { runRules }] = await Promise.all([
     import('../declare/parse.ts'),
     import('../lock/make.ts'),
     import('../resolve/resolve.ts'),
     import('../rules/run.ts'),
   ])
+  const from = await read(argument, io)
   const parsed = parseDeclaration(from.declaration)
   const locked = loadLock(from.declaration, from.folder)
   const resolved = resolve(parsed.declaration, locked.lock, parsed)

@@ -50,7 +50,7 @@ export async function loadDeclaration(file: string): Promise<Loaded> {
       if (url.startsWith('file:') && !url.includes('/node_modules/')) files.add(fileURLToPath(url.replace(/\?.*$/, '')))
     },
   })
-  sendOwnImportsToUs()
+  addHooks()
   // What the file prints while it is loaded is not the data that was asked for.
   const { log, info } = console
   console.log = console.info = console.error.bind(console)
@@ -67,15 +67,25 @@ export async function loadDeclaration(file: string): Promise<Loaded> {
 let loads = 0
 let hooked = false
 
-/** A resolution hook that answers before tsx does. In a folder of sources (our own tests) tsx has to see our file to be able to read it. */
-function sendOwnImportsToUs(): void {
+/**
+ * Resolution hooks that answer before tsx does: our package is this SDK, and the user's TypeScript is modules, whatever the `type` of a
+ * package.json around it (or the lack of one) says. In a folder of sources (our own tests) tsx has to see our file to be able to read it.
+ */
+function addHooks(): void {
   if (hooked) return
   hooked = true
   const isSource = import.meta.url.endsWith('.ts')
   const own = new URL(isSource ? '../index.ts' : '../index.js', import.meta.url).href
-  const answer = isSource ? `next(${JSON.stringify(own)}, context)` : `{ url: ${JSON.stringify(own)}, shortCircuit: true }`
-  const hook = `export function resolve(specifier, context, next) { return specifier === ${JSON.stringify(packageName)} ? ${answer} : next(specifier, context) }`
-  registerHooks(`data:text/javascript,${encodeURIComponent(hook)}`)
+  const answer = isSource ? `return next(${JSON.stringify(own)}, context)` : `return { url: ${JSON.stringify(own)}, format: 'module', shortCircuit: true }`
+  // tsx (pinned, and tested with this) sends TypeScript of a package without "type": "module" to require, under an address of its own.
+  const hooks = `
+    export async function resolve(specifier, context, next) {
+      if (specifier === ${JSON.stringify(packageName)}) { ${answer} }
+      const found = await next(specifier, context)
+      const virtual = /^(file:.*\\.[cm]?ts)%3F[^?]*\\?(.*)&tsx-commonjs-virtual-query=1$/.exec(found.url)
+      return virtual === null ? found : { ...found, url: virtual[1] + '?' + virtual[2], format: 'module' }
+    }`
+  registerHooks(`data:text/javascript,${encodeURIComponent(hooks)}`)
 }
 
 /** In a project without "type": "module" the default export arrives inside another default. */

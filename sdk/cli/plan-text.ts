@@ -81,6 +81,7 @@ function leafText(value: unknown): string | undefined {
   if (Array.isArray(value)) {
     if (value.some((item) => typeof item === 'object' && item !== null && !Array.isArray(item))) return undefined
     const text = `[${value.map(scalarText).join(', ')}]`
+    if (value.length < 3) return cut(text)
     return text.length <= VALUE_WIDTH ? text : `[${value.slice(0, 2).map(scalarText).map(cut).join(', ')}, ... ${String(value.length)}]`
   }
   return Object.keys(value).length === 0 ? '{}' : undefined

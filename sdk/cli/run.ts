@@ -96,8 +96,8 @@ function tell(command: string, outcome: Outcome, json: boolean, io: Io): void {
 async function showDiagnostics(outcome: Outcome, io: Io): Promise<void> {
   const { diagnostics = [], text, summary } = outcome
   if (diagnostics.length > 0) {
-    const { render } = await import('../locate/render.ts')
-    io.stderr.write(render(diagnostics, { colour: io.color, width: io.stderr.columns, root: io.cwd }))
+    const [{ render }, { entryById }] = await Promise.all([import('../locate/render.ts'), import('../rules/index.ts')])
+    io.stderr.write(render(diagnostics, { colour: io.color, width: Math.min(io.stderr.columns, 120), root: io.cwd, nameOf: (id) => entryById(id)?.name }))
   }
   if (text !== undefined && text !== '') io.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
   if (summary !== undefined && summary !== '') io.stderr.write(summary.endsWith('\n') ? summary : `${summary}\n`)
