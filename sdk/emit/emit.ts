@@ -13,7 +13,7 @@ import { modelFile } from './python/model.ts'
 import { packScript } from './python/pack.ts'
 import { preflightFile } from './python/preflight.ts'
 import { trainScript } from './python/train.ts'
-import { openProject } from './project.ts'
+import { openProject, requireComplete } from './project.ts'
 import { neededRuntime } from './runtime.ts'
 
 /**
@@ -24,6 +24,7 @@ import { neededRuntime } from './runtime.ts'
  */
 export function emit(plan: Plan, context: EmitContext): EmittedFiles {
   const project = openProject(plan, context)
+  requireComplete(project)
   const { pipeline } = plan
   const python = new Map<string, string>()
   const script = (path: string, document: Document): void => {

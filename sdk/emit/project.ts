@@ -29,7 +29,27 @@ export function openProject(plan: Plan, context: EmitContext): Project {
   return { plan, pipeline: plan.pipeline, context, world: plan.pipeline.parallel.world }
 }
 
-/** The value, or {@link PlanIncomplete}. */
+/** Throws {@link PlanIncomplete} with everything that a project cannot be written without and that the plan leaves open. */
+export function requireComplete({ pipeline }: Project): void {
+  const { model, training } = pipeline
+  const wanted: [pointer: string, value: unknown][] = [
+    ['/model/stateDim', model.stateDim],
+    ['/model/actionDim', model.actionDim],
+    ...(model.action.decoder === 'regression'
+      ? ([
+          ['/model/action/hidden', model.action.hidden],
+          ['/model/action/slots', model.action.slots],
+        ] as [string, unknown][])
+      : []),
+    ['/training/accumulation', training.accumulation],
+    ...pipeline.datasets.map(({ holdout }, index): [string, unknown] => [`/datasets/${index}/holdout`, holdout]),
+    ...pipeline.modules.map(({ lr }, index): [string, unknown] => [`/modules/${index}/lr`, lr]),
+  ]
+  const missing = wanted.flatMap(([pointer, value]): [string, string][] => (isKnown(value) ? [] : [[pointer, (value as Unknown).because]]))
+  if (missing.length > 0) throw new PlanIncomplete(new Map(missing))
+}
+
+/** The value, which {@link requireComplete} has seen to be known. */
 export function need<T>(value: T | Unknown, pointer: string): T {
   if (isKnown(value)) return value
   throw new PlanIncomplete(new Map([[pointer, value.because]]))
