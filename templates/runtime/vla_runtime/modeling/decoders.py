@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ class ActionBins:
     def __init__(self, bins: int, vocabulary: int) -> None:
         self.bins = bins
         self.vocabulary = vocabulary  # entries the tokenizer knows, without rows that only pad the embedding
+        self.edges = torch.from_numpy(np.linspace(-1, 1, bins))  # numpy's, whose last bits differ from torch's
 
     @property
     def first(self) -> int:
@@ -24,14 +26,12 @@ class ActionBins:
 
     def encode(self, actions: Tensor) -> Tensor:
         """Float actions -> int64 ids of the same shape: vocabulary - digitize(clip(a, -1, 1), linspace(-1, 1, bins))."""
-        edges = torch.linspace(-1, 1, self.bins, dtype=torch.float64, device=actions.device)
         clipped = actions.to(torch.float64).clamp(-1, 1)
-        return self.vocabulary - torch.bucketize(clipped, edges, right=True)
+        return self.vocabulary - torch.bucketize(clipped, self.edges.to(actions.device), right=True)
 
     def decode(self, ids: Tensor) -> Tensor:
         """int64 ids -> fp64 bin centres of the same shape."""
-        edges = torch.linspace(-1, 1, self.bins, dtype=torch.float64, device=ids.device)
-        centres = (edges[1:] + edges[:-1]) / 2
+        centres = ((self.edges[1:] + self.edges[:-1]) / 2).to(ids.device)
         return centres[(self.vocabulary - ids - 1).clamp(0, self.bins - 2)]
 
 

@@ -11,10 +11,21 @@ import numpy as np
 import torch
 from transformers import PretrainedConfig, PreTrainedModel
 
+from .batch import Batch
 from .composed import ComposedVLA, VLAConfig
+from .construct import parameter_dtype
+from .decoders import ActionBins
+from .images import evaluation_view
+from .language import LanguageModel
 from .normalize import Normalizer, normalizer
 from .observe import observation_batch, prompt_tokenizer
+from .projectors import build_projector
 from .tokenization import PromptTokenizer
+from .vision import VisionBackbone
+
+# transformers copies a remote model's file and the files that it imports itself, not what those import in turn. So this file names
+# every neighbour, also those whose names it does not use.
+NEIGHBOURS = (ActionBins, LanguageModel, VisionBackbone, build_projector, evaluation_view, parameter_dtype)
 
 
 class VLAPretrainedConfig(PretrainedConfig):
@@ -82,7 +93,7 @@ class VLAForActionPrediction(PreTrainedModel):
         model.eval()
         return (model, info) if wants_info else model
 
-    def forward(self, batch: Any) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Losses per element of a `Batch` (see `ComposedVLA.forward`)."""
         return self.policy(batch)
 

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from timm.layers import BatchNormAct2d, GroupNormAct
 from timm.layers import LayerScale as TimmLayerScale
+from timm.models.efficientnet import EfficientNetFeatures
+from timm.models.mobilenetv3 import MobileNetV3Features
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PretrainedConfig
@@ -67,6 +69,8 @@ def build_timm(tower: dict) -> nn.Module:
             model = timm.create_model(
                 tower["name"], pretrained=False, features_only=True, out_indices=[tower["layer"]], **options
             )
+            if isinstance(model, EfficientNetFeatures | MobileNetV3Features):  # the only ones that keep all their stages
+                model.blocks = model.blocks[: max(model._stage_out_idx)]
         else:
             model = timm.create_model(
                 tower["name"], pretrained=False, num_classes=0, img_size=tower["image_size"], **options
