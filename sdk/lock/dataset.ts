@@ -25,9 +25,13 @@ export function readDataset(
   folder: string,
   source: { repo: string | null; revision: string | null },
 ): { entry: DatasetEntry | undefined; problems: DatasetProblem[] } {
-  if (!isFolder(folder)) return { entry: undefined, problems: [{ kind: 'notFound', what: 'there is no such folder', absent: true }] }
+  if (!isFolder(folder))
+    return { entry: undefined, problems: [{ kind: 'notFound', what: 'there is no such folder', absent: true }] }
   if (!existsSync(join(folder, 'meta/info.json'))) {
-    return { entry: undefined, problems: [{ kind: 'notFound', what: 'the folder has no meta/info.json', absent: false }] }
+    return {
+      entry: undefined,
+      problems: [{ kind: 'notFound', what: 'the folder has no meta/info.json', absent: false }],
+    }
   }
   const problems: DatasetProblem[] = []
   const info = attempt(problems, () => readJsonObject(join(folder, 'meta/info.json'), 'meta/info.json'))
@@ -35,13 +39,18 @@ export function readDataset(
 
   const version = info.value.codebase_version
   if (typeof version !== 'string' || !/^v?3\./.test(version)) {
-    return { entry: undefined, problems: [{ kind: 'otherVersion', version: typeof version === 'string' ? version : 'no version' }] }
+    return {
+      entry: undefined,
+      problems: [{ kind: 'otherVersion', version: typeof version === 'string' ? version : 'no version' }],
+    }
   }
   const described = attempt(problems, () => describe(info.value))
   if (described === undefined) return { entry: undefined, problems }
 
   const empty = described.episodes === 0 || described.frames === 0
-  const stats = empty ? undefined : attempt(problems, () => readJsonObject(join(folder, 'meta/stats.json'), 'meta/stats.json'))
+  const stats = empty
+    ? undefined
+    : attempt(problems, () => readJsonObject(join(folder, 'meta/stats.json'), 'meta/stats.json'))
   if (empty) problems.push({ kind: 'empty' })
   else problems.push(...tornFiles(folder, described))
   const entry: DatasetEntry = {
@@ -67,7 +76,12 @@ function describe(info: Record<string, unknown>): Described {
   if (!isRecord(features)) return wrong('features is missing')
   const read: DatasetEntry['features'] = {}
   for (const [name, value] of Object.entries(features)) {
-    if (!isRecord(value) || typeof value.dtype !== 'string' || !Array.isArray(value.shape) || !value.shape.every(isCount)) {
+    if (
+      !isRecord(value) ||
+      typeof value.dtype !== 'string' ||
+      !Array.isArray(value.shape) ||
+      !value.shape.every(isCount)
+    ) {
       return wrong(`feature '${name}' has no dtype and shape`)
     }
     read[name] = { dtype: value.dtype, shape: value.shape, names: dimensionNames(value.names) }
@@ -86,7 +100,13 @@ function statisticsOf(stats: Record<string, unknown>, features: DatasetEntry['fe
   const read: DatasetEntry['statistics'] = {}
   for (const [name, feature] of Object.entries(features)) {
     const given = stats[name]
-    if (automatic.has(name) || feature.shape.length !== 1 || !/^(float|int|uint)/.test(feature.dtype) || !isRecord(given)) continue
+    if (
+      automatic.has(name) ||
+      feature.shape.length !== 1 ||
+      !/^(float|int|uint)/.test(feature.dtype) ||
+      !isRecord(given)
+    )
+      continue
     const kept: Record<string, (number | null)[]> = {}
     for (const [statistic, value] of Object.entries(given)) {
       if (statistic === 'count') continue
@@ -105,11 +125,16 @@ function tornFiles(folder: string, described: Described): DatasetProblem[] {
   for (const part of ['data', 'meta/episodes', 'meta/tasks.parquet']) {
     const files = part.endsWith('.parquet') ? [part] : filesBelow(folder, part, '.parquet')
     if (files.length === 0) problems.push({ kind: 'unreadable', file: `${part}/`, what: 'it holds no Parquet file' })
-    for (const file of files) attempt(problems, () => checkParquet(join(folder, file), file))
+    for (const file of files) {
+      attempt(problems, () => {
+        checkParquet(join(folder, file), file)
+      })
+    }
   }
   for (const [camera] of cameras) {
     const part = `videos/${camera}`
-    if (filesBelow(folder, part, '.mp4').length === 0) problems.push({ kind: 'unreadable', file: `${part}/`, what: 'it holds no video' })
+    if (filesBelow(folder, part, '.mp4').length === 0)
+      problems.push({ kind: 'unreadable', file: `${part}/`, what: 'it holds no video' })
   }
   return problems
 }
@@ -130,7 +155,10 @@ function checkParquet(path: string, file: string): void {
     }
     if (ends.toString('latin1', 0, 4) !== 'PAR1') throw new Unreadable(file, 'it is not a Parquet file')
     if (ends.toString('latin1', 4) !== 'PAR1') {
-      throw new Unreadable(file, 'its Parquet footer is missing: the recording was not finalised, or the file was cut off')
+      throw new Unreadable(
+        file,
+        'its Parquet footer is missing: the recording was not finalised, or the file was cut off',
+      )
     }
   } finally {
     closeSync(descriptor)

@@ -28,7 +28,9 @@ export function declaredDatasets(declaration: unknown): DeclaredDataset[] {
   return all.flatMap(([dataset, path]) => {
     if (!isRecord(dataset)) return []
     const [root, repo, revision] = [text(dataset.root), text(dataset.repo), text(dataset.revision)]
-    return root === undefined && repo === undefined ? [] : [{ key: sourceKey({ root, repo, revision }), path, root, repo, revision }]
+    return root === undefined && repo === undefined
+      ? []
+      : [{ key: sourceKey({ root, repo, revision }), path, root, repo, revision }]
   })
 }
 
@@ -39,7 +41,8 @@ export function declaredWeights(declaration: unknown): DeclaredWeights[] {
   const found: DeclaredWeights[] = []
   const add = (source: unknown, revision: unknown, path: DeclarationPath): void => {
     const named = text(source)
-    if (named !== undefined) found.push({ key: weightsKey(named, text(revision)), path, source: named, revision: text(revision) })
+    if (named !== undefined)
+      found.push({ key: weightsKey(named, text(revision)), path, source: named, revision: text(revision) })
   }
   add(model.weights, model.revision, ['model', 'weights'])
   const vision = model.vision

@@ -36,7 +36,8 @@ export const lockRules = {
     id: 'VLA022',
     title: 'Dataset empty',
     severity: 'error',
-    prose: 'The metadata says zero episodes or zero frames. `save_episode()` was never called, or its episodes were deleted.',
+    prose:
+      'The metadata says zero episodes or zero frames. `save_episode()` was never called, or its episodes were deleted.',
     why: 'There is nothing to train on.',
   },
   VLA023: {
@@ -62,7 +63,8 @@ export const lockRules = {
     id: 'VLA025',
     title: 'Feature missing from the dataset',
     severity: 'error',
-    prose: 'The dataset has no feature of the name that the declaration gives for the actions or the proprioception, or it is no vector.',
+    prose:
+      'The dataset has no feature of the name that the declaration gives for the actions or the proprioception, or it is no vector.',
     why: 'The samples would have no action (or state) to train on.',
   },
   VLA026: {
@@ -78,7 +80,8 @@ export const lockRules = {
     id: 'VLA027',
     title: 'Lock file unreadable',
     severity: 'error',
-    prose: 'vla.lock.json is not valid JSON, or not of the published schema (schemas/lock.schema.json): a merge conflict, or a newer vla wrote it.',
+    prose:
+      'vla.lock.json is not valid JSON, or not of the published schema (schemas/lock.schema.json): a merge conflict, or a newer vla wrote it.',
     why: 'Nothing in it can be used, so the plan would know neither widths nor statistics.',
   },
   VLA028: {

@@ -47,7 +47,10 @@ export function readJsonObject(path: string, file: string): { value: Record<stri
   try {
     value = parsePythonJson(text)
   } catch {
-    throw new Unreadable(file, text.trim() === '' ? 'the file is empty' : 'it is not valid JSON; it may have been cut off')
+    throw new Unreadable(
+      file,
+      text.trim() === '' ? 'the file is empty' : 'it is not valid JSON; it may have been cut off',
+    )
   }
   if (!isRecord(value)) throw new Unreadable(file, 'it does not hold a JSON object')
   return { value, hash: sha256(bytes) }

@@ -19,7 +19,14 @@ export function readLock(pipelineDir: string): { lock: Lock | undefined; finding
   if (!existsSync(path)) return { lock: undefined, findings: [] }
   const refuse = (what: string): { lock: undefined; findings: Finding[] } => ({
     lock: undefined,
-    findings: [lockFinding('VLA027', [], `${lockFileName} ${what}`, 'Run `vla lock` to write it anew, where the data is at hand.')],
+    findings: [
+      lockFinding(
+        'VLA027',
+        [],
+        `${lockFileName} ${what}`,
+        'Run `vla lock` to write it anew, where the data is at hand.',
+      ),
+    ],
   })
   let content: unknown
   try {
@@ -94,7 +101,11 @@ export function loadLock(
   const old = file.lock
   const datasets = new Set(declaredDatasets(declaration).map(({ key }) => key))
   const weights = new Set(declaredWeights(declaration).map(({ key }) => key))
-  const kept: Lock = { schemaVersion: 1, datasets: among(old?.datasets, datasets), weights: among(old?.weights, weights) }
+  const kept: Lock = {
+    schemaVersion: 1,
+    datasets: among(old?.datasets, datasets),
+    weights: among(old?.weights, weights),
+  }
   const fresh: Lock = {
     schemaVersion: 1,
     datasets: { ...kept.datasets, ...made.lock.datasets },
@@ -108,12 +119,19 @@ export function loadLock(
   const known = new Set([...Object.keys(kept.datasets), ...Object.keys(kept.weights)])
   const couldNotLook = new Set(
     [...declaredDatasets(declaration), ...declaredWeights(declaration)]
-      .filter(({ key }) => known.has(key) && !Object.hasOwn(made.lock.datasets, key) && !Object.hasOwn(made.lock.weights, key))
+      .filter(
+        ({ key }) =>
+          known.has(key) && !Object.hasOwn(made.lock.datasets, key) && !Object.hasOwn(made.lock.weights, key),
+      )
       .map(({ path }) => JSON.stringify(path)),
   )
   // A source that the lock knows need not be on this machine.
   const findings = made.findings.filter(
-    ({ id, path }) => !((id === 'VLA020' || id === 'VLA024') && (couldNotLook.has(JSON.stringify(path)) || couldNotLook.has(JSON.stringify(path.slice(0, -1))))),
+    ({ id, path }) =>
+      !(
+        (id === 'VLA020' || id === 'VLA024') &&
+        (couldNotLook.has(JSON.stringify(path)) || couldNotLook.has(JSON.stringify(path.slice(0, -1))))
+      ),
   )
   const empty = Object.keys(lock.datasets).length === 0 && Object.keys(lock.weights).length === 0
   const missing = [...Object.keys(fresh.datasets), ...Object.keys(fresh.weights)].some((key) => !known.has(key))
@@ -165,10 +183,18 @@ function differences(locked: unknown, now: unknown): string {
   const found: string[] = []
   const walk = (a: unknown, b: unknown, path: string): void => {
     if (found.length > 3 || canonicalJson({ a }) === canonicalJson({ a: b })) return
-    if (typeof a === 'object' && a !== null && typeof b === 'object' && b !== null && !Array.isArray(a) && !Array.isArray(b)) {
+    if (
+      typeof a === 'object' &&
+      a !== null &&
+      typeof b === 'object' &&
+      b !== null &&
+      !Array.isArray(a) &&
+      !Array.isArray(b)
+    ) {
       const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>]
       const keys = [...new Set([...Object.keys(left), ...Object.keys(right)])].sort()
-      for (const key of keys) if (key !== 'fingerprint') walk(left[key], right[key], path === '' ? key : `${path}.${key}`)
+      for (const key of keys)
+        if (key !== 'fingerprint') walk(left[key], right[key], path === '' ? key : `${path}.${key}`)
       return
     }
     found.push(`${path} ${brief(a)} in the lock, ${brief(b)} at hand`)
@@ -220,7 +246,12 @@ function datasetFinding(problem: DatasetProblem, { path, repo }: DeclaredDataset
         `Convert it: python -m lerobot.scripts.convert_dataset_v21_to_v30 --repo-id=${repo ?? '<org>/<name>'} --root=${shellWord(root)}`,
       )
     case 'empty':
-      return lockFinding('VLA022', at, `The dataset at '${root}' has no episodes.`, 'Record at least one episode, then run `vla lock`.')
+      return lockFinding(
+        'VLA022',
+        at,
+        `The dataset at '${root}' has no episodes.`,
+        'Record at least one episode, then run `vla lock`.',
+      )
     case 'unreadable':
       return lockFinding(
         'VLA021',
@@ -259,7 +290,12 @@ function weightsFinding(problem: WeightsProblem, { path, source }: DeclaredWeigh
         'Save them as safetensors.',
       )
     case 'unreadable':
-      return lockFinding('VLA024', path, `The weights at '${source}' cannot be used: ${problem.file}: ${problem.what}.`, 'Copy them anew.')
+      return lockFinding(
+        'VLA024',
+        path,
+        `The weights at '${source}' cannot be used: ${problem.file}: ${problem.what}.`,
+        'Copy them anew.',
+      )
   }
 }
 

@@ -12,7 +12,10 @@ const longestHeader = 100_000_000
  * @param file - how messages name it
  * @throws {Unreadable} when it is missing, no safetensors file, or cut off
  */
-export function readSafetensorsHeader(path: string, file: string): { tensors: Record<string, TensorEntry>; header: string } {
+export function readSafetensorsHeader(
+  path: string,
+  file: string,
+): { tensors: Record<string, TensorEntry>; header: string } {
   let descriptor: number
   try {
     descriptor = openSync(path, 'r')

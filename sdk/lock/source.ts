@@ -21,7 +21,9 @@ export function sourceKey(source: Source): string {
     if (isAbsolute(root) || /^([A-Za-z]:)?[\\/]|^~/.test(root)) {
       return `absolute:${basename(root)}-${sha256(normalize(root)).slice(0, 12)}`
     }
-    const clean = normalize(root).replaceAll('\\', '/').replace(/(?<=.)\/+$/, '')
+    const clean = normalize(root)
+      .replaceAll('\\', '/')
+      .replace(/(?<=.)\/+$/, '')
     return clean
   }
   return `${repo ?? ''}@${revision ?? 'main'}`

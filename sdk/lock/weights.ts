@@ -15,14 +15,23 @@ export type WeightsProblem =
   | { readonly kind: 'pickle'; readonly file: string }
   | { readonly kind: 'unreadable'; readonly file: string; readonly what: string }
 
-const tokenizerFiles = ['tokenizer.json', 'tokenizer.model', 'vocab.json', 'tokenizer_config.json', 'special_tokens_map.json']
+const tokenizerFiles = [
+  'tokenizer.json',
+  'tokenizer.model',
+  'vocab.json',
+  'tokenizer_config.json',
+  'special_tokens_map.json',
+]
 
 /**
  * What a weights directory holds. Whatever is wrong comes back as a problem; what could be read comes back all the same.
  *
  * @param path - absolute; a directory or a file
  */
-export function readWeights(path: string, revision: string | null): { entry: WeightsEntry | undefined; problems: WeightsProblem[] } {
+export function readWeights(
+  path: string,
+  revision: string | null,
+): { entry: WeightsEntry | undefined; problems: WeightsProblem[] } {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) return { entry: undefined, problems: [{ kind: 'notFound' }] }
   const folder = found.isDirectory() ? path : dirname(path)
@@ -46,14 +55,25 @@ export function readWeights(path: string, revision: string | null): { entry: Wei
   const tensors: WeightsEntry['tensors'] = {}
   for (const file of files) {
     if (!file.endsWith('.safetensors')) problems.push({ kind: 'pickle', file })
-    else Object.assign(tensors, attempt(() => readSafetensorsHeader(join(folder, file), file).tensors))
+    else
+      Object.assign(
+        tensors,
+        attempt(() => readSafetensorsHeader(join(folder, file), file).tensors),
+      )
   }
   if (config === undefined && files.length === 0 && problems.length === 0) {
-    problems.push({ kind: 'unreadable', file: 'config.json', what: 'the folder holds neither a config.json nor safetensors files' })
+    problems.push({
+      kind: 'unreadable',
+      file: 'config.json',
+      what: 'the folder holds neither a config.json nor safetensors files',
+    })
   }
   const read = {
     config: config === undefined ? null : publicConfig(config),
-    image: imageStatistics(preprocessor) ?? imageStatistics(isRecord(config?.pretrained_cfg) ? config.pretrained_cfg : undefined) ?? null,
+    image:
+      imageStatistics(preprocessor) ??
+      imageStatistics(isRecord(config?.pretrained_cfg) ? config.pretrained_cfg : undefined) ??
+      null,
     tokenizer: tokenizerFiles.filter((file) => existsSync(join(folder, file))),
     tensors,
     statistics: actionStatistics(statistics),
@@ -79,7 +99,10 @@ function weightFiles(
   const names = readdirSync(folder)
   const safe = names.filter((name) => name.endsWith('.safetensors')).sort()
   if (safe.length > 0) return safe.includes('model.safetensors') ? ['model.safetensors'] : safe
-  return names.filter((name) => /\.(bin|pt|pth)$/.test(name)).sort().slice(0, 1)
+  return names
+    .filter((name) => /\.(bin|pt|pth)$/.test(name))
+    .sort()
+    .slice(0, 1)
 }
 
 /** The config without what is long, private or only true on one machine. */

@@ -14,7 +14,10 @@ const width = 120
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  if (isObject(value)) return `{${entries(value).map(([key, child]) => `${JSON.stringify(key)}:${canonicalJson(child)}`).join(',')}}`
+  if (isObject(value))
+    return `{${entries(value)
+      .map(([key, child]) => `${JSON.stringify(key)}:${canonicalJson(child)}`)
+      .join(',')}}`
   return scalar(value)
 }
 
@@ -55,7 +58,10 @@ function oneLine(value: unknown, room: number): string | undefined {
   if (room < 0) return undefined
   let text: string
   if (Array.isArray(value)) {
-    const parts = lineParts(value.map((child) => ['', child]), room - 2)
+    const parts = lineParts(
+      value.map((child) => ['', child]),
+      room - 2,
+    )
     text = parts === undefined ? '' : `[${parts.join(', ')}]`
   } else if (isObject(value)) {
     const named = entries(value).map(([key, child]): [string, unknown] => [`${JSON.stringify(key)}: `, child])

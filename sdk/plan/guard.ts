@@ -5,7 +5,7 @@
  * the moment a broken node is used, so that a rule which needs the value stops and every other rule runs. Nodes that the schema
  * itself lets be unknown are handed out as they are: readers ask `isKnown` there.
  */
-import * as z from 'zod'
+import type * as z from 'zod'
 import { isKnown, pipeline as pipelineSchema, type Plan, type Unknown } from './plan.ts'
 
 /** A value was used that the declaration leaves open. Caught by the rules runner; never reaches a user. */
@@ -39,7 +39,7 @@ export function brokenNodes(pipeline: Plan['pipeline']): Map<Unknown, PropertyKe
       value = (value as Record<PropertyKey, unknown>)[step]
       steps.push(step)
     }
-    if (!isKnown(value)) broken.set(value as Unknown, steps)
+    if (!isKnown(value)) broken.set(value, steps)
   }
   return broken
 }

@@ -96,7 +96,9 @@ export const model = z.strictObject({
   stateDim: known(count), // 0: no proprioception
   actionDim: known(positive),
   /** Where the whole model's weights come from (an `hf` directory in OpenVLA's layout or of our own); null: each part says. */
-  weights: z.strictObject({ source: z.string(), revision: z.string().nullable(), layout: z.enum(['openvla', 'composed']) }).nullable(),
+  weights: z
+    .strictObject({ source: z.string(), revision: z.string().nullable(), layout: z.enum(['openvla', 'composed']) })
+    .nullable(),
 })
 
 const dataset = z.strictObject({
@@ -143,7 +145,13 @@ export const moduleNode = z.strictObject({
   recompute: z.enum(['none', 'full']),
   freeze: z.array(freezePhase).min(1), // the first starts at 0
   adapt: z
-    .strictObject({ kind: z.literal('lora'), rank: positive, alpha: z.number().positive(), dropout: z.number(), targets: z.array(z.string()).nullable() }) // null: every linear of the module
+    .strictObject({
+      kind: z.literal('lora'),
+      rank: positive,
+      alpha: z.number().positive(),
+      dropout: z.number(),
+      targets: z.array(z.string()).nullable(),
+    }) // null: every linear of the module
     .nullable(),
   count: known(count), // parameters, adapters excluded
   deadCount: known(count),
@@ -281,5 +289,10 @@ export type Plan = z.infer<typeof plan>
 
 /** Whether the Plan knows a value. */
 export function isKnown<T>(value: T | Unknown): value is T {
-  return !(typeof value === 'object' && value !== null && 'unknown' in value && (value as { unknown?: unknown }).unknown === true)
+  return !(
+    typeof value === 'object' &&
+    value !== null &&
+    'unknown' in value &&
+    (value as { unknown?: unknown }).unknown === true
+  )
 }

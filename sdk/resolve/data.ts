@@ -26,7 +26,11 @@ export function resolveDatasets(
     const entryPath: DeclarationPath = single ? ['data'] : ['data', index]
     if (single) book.note(['datasets', index, 'weight'], path, 'default', 'The only dataset.')
     else book.note(['datasets', index, 'weight'], [...entryPath, 'weight'], 'declared', 'As declared.')
-    return new DatasetResolver(declaration, entry, index, path, entryPath, lock, book).resolve(cameras, usesState, names)
+    return new DatasetResolver(declaration, entry, index, path, entryPath, lock, book).resolve(
+      cameras,
+      usesState,
+      names,
+    )
   })
 }
 
@@ -68,7 +72,11 @@ class DatasetResolver {
     const state = this.#state(usesState)
     const action = this.#choose('action', dataset.action, () => byDefault('action', "LeRobot's name for actions."))
     const selected = this.#choose('selected', dataset.episodes, () => byDefault(null, 'All episodes.'), 'episodes')
-    for (const [field, value] of [['repo', dataset.repo], ['root', dataset.root], ['revision', dataset.revision]] as const) {
+    for (const [field, value] of [
+      ['repo', dataset.repo],
+      ['root', dataset.root],
+      ['revision', dataset.revision],
+    ] as const) {
       if (value === undefined) this.#take(field, byDefault(null, 'Not declared.'))
       else this.#note(field, field, 'declared', 'As declared.')
     }
@@ -86,7 +94,10 @@ class DatasetResolver {
       fps: this.#fromLock('fps', (locked) => locked.fps),
       episodes: this.#fromLock('episodes', (locked) => locked.episodes),
       frames: this.#fromLock('frames', (locked) => locked.frames),
-      stateDim: state === null ? this.#take('stateDim', derived(0, 'The model reads no proprioception.')) : this.#width('stateDim', state, 'state'),
+      stateDim:
+        state === null
+          ? this.#take('stateDim', derived(0, 'The model reads no proprioception.'))
+          : this.#width('stateDim', state, 'state'),
       actionDim: this.#width('actionDim', action, 'action'),
       cameraSizes: this.#fromLock('cameraSizes', cameraSizes),
       video: this.#fromLock('video', (locked) => Object.values(locked.features).some(({ dtype }) => dtype === 'video')),
@@ -98,18 +109,26 @@ class DatasetResolver {
   #name(taken: Set<string>): string {
     const { name, repo, root } = this.#dataset
     return this.#choose('name', name, () => {
-      const base = (repo ?? root ?? 'dataset').split(/[\\/]/).filter((part) => part !== '' && part !== '.').at(-1) ?? 'dataset'
+      const base =
+        (repo ?? root ?? 'dataset')
+          .split(/[\\/]/)
+          .filter((part) => part !== '' && part !== '.')
+          .at(-1) ?? 'dataset'
       let free = base
       for (let count = 2; taken.has(free); count++) free = `${base}-${String(count)}`
       taken.add(free)
       const source = repo !== undefined ? 'repo' : 'root'
-      return byDefault(free, free === base ? `The last part of \`${source}\`.` : `The last part of \`${source}\`, made unique.`)
+      return byDefault(
+        free,
+        free === base ? `The last part of \`${source}\`.` : `The last part of \`${source}\`, made unique.`,
+      )
     })
   }
 
   #state(usesState: boolean): string | null {
     const declared = this.#dataset.state
-    if (usesState) return this.#choose('state', declared, () => byDefault('observation.state', "LeRobot's name for proprioception."))
+    if (usesState)
+      return this.#choose('state', declared, () => byDefault('observation.state', "LeRobot's name for proprioception."))
     return this.#take('state', derived(null, 'The model reads no proprioception.'))
   }
 
@@ -118,7 +137,9 @@ class DatasetResolver {
     const own = this.#entry.cameras ?? {}
     const shared = this.#declaration.cameras ?? {}
     const map: Record<string, string> = {}
-    const features = Object.entries(this.#locked?.features ?? {}).flatMap(([feature, { dtype }]) => (isCamera(dtype) ? [feature] : []))
+    const features = Object.entries(this.#locked?.features ?? {}).flatMap(([feature, { dtype }]) =>
+      isCamera(dtype) ? [feature] : [],
+    )
     for (const camera of cameras) {
       const place = ['datasets', this.#index, 'cameras', camera]
       const [ownFeature, sharedFeature] = [own[camera], shared[camera]]
@@ -135,7 +156,12 @@ class DatasetResolver {
         this.#book.note(place, ['cameras', camera], choice.from, choice.reason)
       }
     }
-    this.#book.note(['datasets', this.#index, 'cameras'], Object.keys(own).length > 0 ? [...this.#entryPath, 'cameras'] : ['cameras'], 'derived', 'Camera by camera.')
+    this.#book.note(
+      ['datasets', this.#index, 'cameras'],
+      Object.keys(own).length > 0 ? [...this.#entryPath, 'cameras'] : ['cameras'],
+      'derived',
+      'Camera by camera.',
+    )
     return map
   }
 
@@ -148,9 +174,16 @@ class DatasetResolver {
     }
     const count = selected?.length ?? this.#locked?.episodes
     if (count === undefined) return this.#unknown('holdout')
-    const held = Number.parseFloat(holdout) === 0 ? 0 : Math.max(1, Math.round((Number.parseFloat(holdout) * count) / 100))
+    const held =
+      Number.parseFloat(holdout) === 0 ? 0 : Math.max(1, Math.round((Number.parseFloat(holdout) * count) / 100))
     const all = selected ?? Array.from({ length: count }, (_, episode) => episode)
-    return this.#take('holdout', derived(all.slice(count - Math.min(held, count)), `${holdout} of ${grouped(count)} episodes: the last ${grouped(held)}.`))
+    return this.#take(
+      'holdout',
+      derived(
+        all.slice(count - Math.min(held, count)),
+        `${holdout} of ${grouped(count)} episodes: the last ${grouped(held)}.`,
+      ),
+    )
   }
 
   /** Width of a vector feature; a finding where the dataset has no such vector. */
@@ -164,8 +197,14 @@ class DatasetResolver {
     const vectors = Object.entries(this.#locked.features).flatMap(([name, { dtype, shape }]) =>
       shape.length === 1 && /^float/.test(dtype) && name !== 'timestamp' ? [name] : [],
     )
-    const what = found === undefined ? 'is not in the dataset' : `is no vector of numbers (${found.dtype} [${found.shape.join(', ')}])`
-    const choices = vectors.length === 0 ? 'It has no vector features.' : `Use one of ${vectors.map((name) => `'${name}'`).join(', ')}: \`${option}\` of lerobotDataset.`
+    const what =
+      found === undefined
+        ? 'is not in the dataset'
+        : `is no vector of numbers (${found.dtype} [${found.shape.join(', ')}])`
+    const choices =
+      vectors.length === 0
+        ? 'It has no vector features.'
+        : `Use one of ${vectors.map((name) => `'${name}'`).join(', ')}: \`${option}\` of lerobotDataset.`
     this.#book.findings.push(lockFinding('VLA025', [...this.#path, option], `Feature '${feature}' ${what}.`, choices))
     this.#note(field, option, 'derived', `Feature '${feature}' ${what}.`)
     return unknown('VLA025')
@@ -178,7 +217,11 @@ class DatasetResolver {
       const own = Object.hasOwn(statistics, feature) ? statistics[feature] : undefined
       return own === undefined ? [] : [[feature, own] as const]
     })
-    return this.#take('statistics', { value: Object.fromEntries(found), from: 'lock', reason: "The dataset's meta/stats.json." })
+    return this.#take('statistics', {
+      value: Object.fromEntries(found),
+      from: 'lock',
+      reason: "The dataset's meta/stats.json.",
+    })
   }
 
   #fromLock<T>(field: string, read: (locked: DatasetEntry) => T): T | ReturnType<typeof unknown> {
@@ -207,8 +250,17 @@ class DatasetResolver {
 
 /** The option of lerobotDataset that a field of the plan follows from. */
 function optionOf(field: string): string {
-  const options: Record<string, string> = { stateDim: 'state', actionDim: 'action', selected: 'episodes', statistics: 'root', fps: 'root' }
-  return options[field] ?? (['repo', 'root', 'revision', 'name', 'state', 'action', 'holdout'].includes(field) ? field : 'root')
+  const options: Record<string, string> = {
+    stateDim: 'state',
+    actionDim: 'action',
+    selected: 'episodes',
+    statistics: 'root',
+    fps: 'root',
+  }
+  return (
+    options[field] ??
+    (['repo', 'root', 'revision', 'name', 'state', 'action', 'holdout'].includes(field) ? field : 'root')
+  )
 }
 
 function isCamera(dtype: string): boolean {
@@ -216,13 +268,18 @@ function isCamera(dtype: string): boolean {
 }
 
 /** `front` -> `observation.images.front`, or the only camera there is. */
-function obviousFeature(camera: string, cameras: readonly string[], features: readonly string[]): Choice<string> | undefined {
+function obviousFeature(
+  camera: string,
+  cameras: readonly string[],
+  features: readonly string[],
+): Choice<string> | undefined {
   const named = features.filter((feature) => feature === camera || feature.endsWith(`.${camera}`))
   const [match] = named
-  if (match !== undefined && named.length === 1) return { value: match, from: 'lock', reason: "The dataset's only camera of that name." }
+  if (match !== undefined && named.length === 1)
+    return { value: match, from: 'lock', reason: "The dataset's only camera of that name." }
   const [only] = features
   if (only !== undefined && features.length === 1 && cameras.length === 1) {
-    return { value: only, from: 'lock', reason: "The model has one camera and the dataset has one." }
+    return { value: only, from: 'lock', reason: 'The model has one camera and the dataset has one.' }
   }
   return undefined
 }
@@ -241,7 +298,10 @@ function cameraSizes({ features }: DatasetEntry): Record<string, [number, number
 }
 
 /** The width that all datasets agree on or, where they do not, that of the first that is known; rules compare them. */
-export function commonWidth(datasets: readonly PlanDataset[], field: 'stateDim' | 'actionDim'): PlanDataset['stateDim'] {
+export function commonWidth(
+  datasets: readonly PlanDataset[],
+  field: 'stateDim' | 'actionDim',
+): PlanDataset['stateDim'] {
   const widths = datasets.map((dataset) => dataset[field])
   return widths.find((width) => isKnown(width)) ?? widths[0] ?? unknown('VLA020')
 }

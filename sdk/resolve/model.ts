@@ -3,7 +3,15 @@ import { causalLM } from '../catalog/language.ts'
 import { openvla as openvlaFacts, openvlaRegression } from '../catalog/openvla.ts'
 import { timmTower } from '../catalog/timm.ts'
 import { transformersTower } from '../catalog/transformers-vision.ts'
-import type { Action, ComposedModel, Language, OpenvlaModel, TimmVision, Tower, TransformersVision } from '../declare/model.ts'
+import type {
+  Action,
+  ComposedModel,
+  Language,
+  OpenvlaModel,
+  TimmVision,
+  Tower,
+  TransformersVision,
+} from '../declare/model.ts'
 import type { DeclarationPath } from '../finding/finding.ts'
 import { weightsKey } from '../lock/declared.ts'
 import type { Lock, WeightsEntry } from '../lock/lock.ts'
@@ -24,7 +32,11 @@ const byteRows = 320
 const byteStop = 257
 
 /** The lock's entry for weights, or undefined. */
-export function lockedWeights(lock: Lock | undefined, source: string, revision: string | undefined): WeightsEntry | undefined {
+export function lockedWeights(
+  lock: Lock | undefined,
+  source: string,
+  revision: string | undefined,
+): WeightsEntry | undefined {
   const key = weightsKey(source, revision)
   return lock !== undefined && Object.hasOwn(lock.weights, key) ? lock.weights[key] : undefined
 }
@@ -108,15 +120,23 @@ function openvlaAction(model: OpenvlaModel, actionDim: PlanModel['actionDim'], b
   const place = ['model', 'action']
   const path = ['model', 'action']
   const at = below(book, place, path)
-  book.note([...place, 'decoder'], path, action === undefined ? 'recipe' : 'declared', action === undefined ? 'OpenVLA decodes action tokens.' : 'As declared.')
+  book.note(
+    [...place, 'decoder'],
+    path,
+    action === undefined ? 'recipe' : 'declared',
+    action === undefined ? 'OpenVLA decodes action tokens.' : 'As declared.',
+  )
   if (action?.kind !== 'regression') {
     book.note([...place, 'vocabulary'], ['model'], 'catalog', "Llama 2's vocabulary, without the rows that pad it.")
     book.note([...place, 'stopToken'], ['model'], 'catalog', "Llama 2's `</s>`.")
     return {
       decoder: 'tokens',
       bins: at.choose('bins', action?.bins, () => published(openvlaFacts.action.bins, 'OpenVLA: 256 bins.')),
-      chunk: book.choose([...place, 'chunk'], action?.chunk === undefined ? ['model', 'chunk'] : [...path, 'chunk'], action?.chunk ?? model.chunk, () =>
-        published(openvlaFacts.action.chunk, 'OpenVLA: one action at a time.'),
+      chunk: book.choose(
+        [...place, 'chunk'],
+        action?.chunk === undefined ? ['model', 'chunk'] : [...path, 'chunk'],
+        action?.chunk ?? model.chunk,
+        () => published(openvlaFacts.action.chunk, 'OpenVLA: one action at a time.'),
       ),
       vocabulary: openvlaFacts.language.actionVocabulary,
       stopToken: openvlaFacts.language.stopToken,
@@ -128,15 +148,24 @@ function openvlaAction(model: OpenvlaModel, actionDim: PlanModel['actionDim'], b
   return {
     decoder: 'regression',
     chunk: action.chunk,
-    hidden: at.choose('hidden', action.hidden, () => published(openvlaRegression.hidden, 'OpenVLA-OFT: the width of the trunk.')),
-    blocks: at.choose('blocks', action.blocks, () => published(openvlaRegression.blocks, 'OpenVLA-OFT: two residual blocks.')),
+    hidden: at.choose('hidden', action.hidden, () =>
+      published(openvlaRegression.hidden, 'OpenVLA-OFT: the width of the trunk.'),
+    ),
+    blocks: at.choose('blocks', action.blocks, () =>
+      published(openvlaRegression.blocks, 'OpenVLA-OFT: two residual blocks.'),
+    ),
     queries: openvlaRegression.queries,
     slots: isKnown(actionDim) ? actionDim : unknown(actionDim.because),
   }
 }
 
 /** An own VLA. */
-export function resolveComposed(model: ComposedModel, datasets: readonly PlanDataset[], lock: Lock | undefined, book: Notebook): PlanModel {
+export function resolveComposed(
+  model: ComposedModel,
+  datasets: readonly PlanDataset[],
+  lock: Lock | undefined,
+  book: Notebook,
+): PlanModel {
   const at = below(book, ['model'], ['model'])
   book.note(['model', 'family'], ['model'], 'declared', 'As declared.')
   for (const field of ['cameras', 'projector']) at.declared(field)
@@ -145,15 +174,28 @@ export function resolveComposed(model: ComposedModel, datasets: readonly PlanDat
   const actionDim = commonWidth(datasets, 'actionDim')
   noteActionDim(actionDim, book)
   const stateDim = model.state === true ? commonWidth(datasets, 'stateDim') : 0
-  if (model.state === true) book.note(['model', 'stateDim'], ['model', 'state'], isKnown(stateDim) ? 'lock' : 'derived', 'Width of the proprioception in the data.')
-  else book.note(['model', 'stateDim'], ['model', 'state'], model.state === undefined ? 'default' : 'declared', 'No proprioception.')
+  if (model.state === true)
+    book.note(
+      ['model', 'stateDim'],
+      ['model', 'state'],
+      isKnown(stateDim) ? 'lock' : 'derived',
+      'Width of the proprioception in the data.',
+    )
+  else
+    book.note(
+      ['model', 'stateDim'],
+      ['model', 'state'],
+      model.state === undefined ? 'default' : 'declared',
+      'No proprioception.',
+    )
   const masks = { tokens: 'causal', regression: 'full', flowMatching: 'prefix' } as const
   const maskReasons = {
     tokens: 'Each action token may see only those before it.',
     regression: 'Parallel decoding: every token sees every token.',
     flowMatching: 'The observation sees all of itself.',
   }
-  if (model.weights === undefined) book.note(['model', 'weights'], ['model', 'weights'], 'default', 'Each part says where it comes from.')
+  if (model.weights === undefined)
+    book.note(['model', 'weights'], ['model', 'weights'], 'default', 'Each part says where it comes from.')
   else at.declared('weights')
   book.note(['model', 'promptLower'], ['model', 'prompt'], 'default', 'Instructions are taken as they stand.')
   book.note(['model', 'promptTrailingToken'], ['model', 'prompt'], 'default', 'Nothing follows the prompt.')
@@ -167,7 +209,9 @@ export function resolveComposed(model: ComposedModel, datasets: readonly PlanDat
     mask: at.choose('mask', model.mask, () => byDefault(masks[action.decoder], maskReasons[action.decoder])),
     prompt: at.choose<string>('prompt', model.prompt, () => byDefault(openvlaFacts.prompt, "OpenVLA's prompt.")),
     promptTokens: at.choose('promptTokens', model.promptTokens, () =>
-      language.tokenizer === 'bytes' ? byDefault(128, 'One token per byte.') : byDefault(64, 'Twice the length of common instructions.'),
+      language.tokenizer === 'bytes'
+        ? byDefault(128, 'One token per byte.')
+        : byDefault(64, 'Twice the length of common instructions.'),
     ),
     promptLower: false,
     promptTrailingToken: null,
@@ -178,7 +222,12 @@ export function resolveComposed(model: ComposedModel, datasets: readonly PlanDat
 }
 
 function noteActionDim(actionDim: PlanModel['actionDim'], book: Notebook): void {
-  book.note(['model', 'actionDim'], ['data'], isKnown(actionDim) ? 'lock' : 'derived', isKnown(actionDim) ? 'Width of the actions in the data.' : 'Not known without the data.')
+  book.note(
+    ['model', 'actionDim'],
+    ['data'],
+    isKnown(actionDim) ? 'lock' : 'derived',
+    isKnown(actionDim) ? 'Width of the actions in the data.' : 'Not known without the data.',
+  )
 }
 
 function resolveVision(model: ComposedModel, lock: Lock | undefined, book: Notebook): PlanModel['vision'] {
@@ -188,16 +237,31 @@ function resolveVision(model: ComposedModel, lock: Lock | undefined, book: Noteb
     const path: DeclarationPath = vision.kind === 'fused' ? ['model', 'vision', 'towers', index] : ['model', 'vision']
     return resolveTower(tower, index, path, model, lock, book)
   })
-  const fuse = book.choose(['model', 'vision', 'fuse'], ['model', 'vision', 'on'], vision.kind === 'fused' ? vision.on : undefined, () =>
-    towers.length > 1 ? byDefault('channels' as const, 'As Prismatic fuses its towers.') : byDefault('channels' as const, 'There is one tower.'),
+  const fuse = book.choose(
+    ['model', 'vision', 'fuse'],
+    ['model', 'vision', 'on'],
+    vision.kind === 'fused' ? vision.on : undefined,
+    () =>
+      towers.length > 1
+        ? byDefault('channels' as const, 'As Prismatic fuses its towers.')
+        : byDefault('channels' as const, 'There is one tower.'),
   )
   return { towers: resolved, fuse }
 }
 
-function resolveTower(tower: Tower, index: number, path: DeclarationPath, model: ComposedModel, lock: Lock | undefined, book: Notebook): PlanTower {
+function resolveTower(
+  tower: Tower,
+  index: number,
+  path: DeclarationPath,
+  model: ComposedModel,
+  lock: Lock | undefined,
+  book: Notebook,
+): PlanTower {
   const place = ['model', 'vision', 'towers', index]
   book.note(place, path, 'declared', 'As declared.')
-  return tower.kind === 'timm' ? resolveTimm(tower, place, path, model, lock, book) : resolveTransformers(tower, place, path, lock, book)
+  return tower.kind === 'timm'
+    ? resolveTimm(tower, place, path, model, lock, book)
+    : resolveTransformers(tower, place, path, lock, book)
 }
 
 function resolveTimm(
@@ -217,7 +281,9 @@ function resolveTimm(
   const lacking = 'problem' in found ? found.message : ''
   const map = model.projector.kind === 'spatialSoftArgmax'
   const output = at.choose('output', tower.output, () =>
-    facts !== undefined ? catalog(facts.output) : byDefault(map ? 'map' : 'tokens', `${lacking} The projector reads ${map ? 'a map' : 'tokens'}.`),
+    facts !== undefined
+      ? catalog(facts.output)
+      : byDefault(map ? 'map' : 'tokens', `${lacking} The projector reads ${map ? 'a map' : 'tokens'}.`),
   )
   const size = (value: number | undefined): number | Unknown => {
     if (value === undefined) return unknown(lacking)
@@ -226,7 +292,12 @@ function resolveTimm(
   }
   const sizes = { width: size(facts?.width), tokens: size(facts?.tokens) }
   for (const [field, value] of Object.entries(sizes)) {
-    book.note([...place, field], path, 'catalog', isKnown(value) ? `timm's ${tower.name}.` : `Not known: ${value.because}`)
+    book.note(
+      [...place, field],
+      path,
+      'catalog',
+      isKnown(value) ? `timm's ${tower.name}.` : `Not known: ${value.because}`,
+    )
   }
   const pixels = pixelStatistics(locked, facts)
   for (const field of ['mean', 'std']) book.note([...place, field], path, pixels.from, pixels.reason)
@@ -235,7 +306,9 @@ function resolveTimm(
     name: tower.name,
     revision: null,
     weights: at.choose<string | null>('weights', tower.weights, () => byDefault(null, 'Initialised from the seed.')),
-    imageSize: at.choose('imageSize', tower.imageSize, () => (facts !== undefined ? catalog(facts.imageSize) : byDefault(224, `${lacking} The commonest size.`))),
+    imageSize: at.choose('imageSize', tower.imageSize, () =>
+      facts !== undefined ? catalog(facts.imageSize) : byDefault(224, `${lacking} The commonest size.`),
+    ),
     output,
     layer: at.choose('layer', tower.layer, () => {
       if (output === 'tokens') return byDefault(-2, 'The last block but one, as Prismatic.')
@@ -267,10 +340,19 @@ function resolveTransformers(
   )
   const layer = at.choose('layer', tower.layer, () => byDefault(-1, 'The last block.'))
   const facts = config === undefined ? undefined : transformersTower(config, { imageSize, layer })
-  const because = config === undefined ? `VLA024: vla.lock.json has no config of '${tower.source}'` : `the catalog does not describe '${String(half?.['model_type'])}'`
+  const because =
+    config === undefined
+      ? `VLA024: vla.lock.json has no config of '${tower.source}'`
+      : `the catalog does not describe '${String(half?.['model_type'])}'`
   const pixels = pixelStatistics(locked, undefined)
   for (const field of ['mean', 'std']) book.note([...place, field], path, pixels.from, pixels.reason)
-  for (const field of ['width', 'tokens']) book.note([...place, field], path, 'lock', facts === undefined ? `Not known: ${because}.` : `${tower.source}'s config.`)
+  for (const field of ['width', 'tokens'])
+    book.note(
+      [...place, field],
+      path,
+      'lock',
+      facts === undefined ? `Not known: ${because}.` : `${tower.source}'s config.`,
+    )
   return {
     source: 'transformers',
     name: tower.source,
@@ -300,9 +382,21 @@ function pixelStatistics(
   facts: { readonly mean: readonly number[]; readonly std: readonly number[] } | undefined,
 ): { mean: number[]; std: number[]; from: Exclude<Choice<0>['from'], 'recipe'>; reason: string } {
   const image = locked?.image
-  if (image !== undefined && image !== null) return { mean: [...image.mean], std: [...image.std], from: 'lock', reason: "The weights' own." }
-  if (facts !== undefined) return { mean: [...facts.mean], std: [...facts.std], from: 'catalog', reason: 'What the architecture was trained with.' }
-  return { mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225], from: 'default', reason: "ImageNet's; neither catalog nor lock knows the tower's own." }
+  if (image !== undefined && image !== null)
+    return { mean: [...image.mean], std: [...image.std], from: 'lock', reason: "The weights' own." }
+  if (facts !== undefined)
+    return {
+      mean: [...facts.mean],
+      std: [...facts.std],
+      from: 'catalog',
+      reason: 'What the architecture was trained with.',
+    }
+  return {
+    mean: [0.485, 0.456, 0.406],
+    std: [0.229, 0.224, 0.225],
+    from: 'default',
+    reason: "ImageNet's; neither catalog nor lock knows the tower's own.",
+  }
 }
 
 function resolveLanguage(language: Language, action: Action, lock: Lock | undefined, book: Notebook): PlanLanguage {
@@ -311,22 +405,50 @@ function resolveLanguage(language: Language, action: Action, lock: Lock | undefi
   book.note(place, path, 'declared', 'As declared.')
   const head = action.kind === 'tokens'
   const spareTokens = action.kind === 'tokens' ? (action.bins ?? 256) : 0
-  book.note([...place, 'spareTokens'], ['model', 'action'], 'derived', head ? 'One new token per bin: the last entries of the vocabulary may be in use.' : 'The decoder needs no tokens.')
+  book.note(
+    [...place, 'spareTokens'],
+    ['model', 'action'],
+    'derived',
+    head ? 'One new token per bin: the last entries of the vocabulary may be in use.' : 'The decoder needs no tokens.',
+  )
   if ('config' in language) {
     const rows = typeof language.config['vocab_size'] === 'number' ? language.config['vocab_size'] : byteRows
     book.note([...place, 'config'], [...path, 'config'], 'declared', 'As declared.')
-    book.note([...place, 'tokenizer'], [...path, 'tokenizer'], language.tokenizer === undefined ? 'default' : 'declared', 'Any text, no download.')
+    book.note(
+      [...place, 'tokenizer'],
+      [...path, 'tokenizer'],
+      language.tokenizer === undefined ? 'default' : 'declared',
+      'Any text, no download.',
+    )
     if (language.config['vocab_size'] === undefined) {
-      book.note([...place, 'config', 'vocab_size'], [...path, 'config'], 'default', '256 bytes and three special tokens, padded to a multiple of 64.')
+      book.note(
+        [...place, 'config', 'vocab_size'],
+        [...path, 'config'],
+        'default',
+        '256 bytes and three special tokens, padded to a multiple of 64.',
+      )
     }
     const config = { ...language.config, vocab_size: rows } as Config
-    return { source: 'config', name: null, revision: null, config: config as Record<string, never>, tokenizer: 'bytes', spareTokens, ...languageSizes(config, head, spareTokens, '', book) }
+    return {
+      source: 'config',
+      name: null,
+      revision: null,
+      config: config as Record<string, never>,
+      tokenizer: 'bytes',
+      spareTokens,
+      ...languageSizes(config, head, spareTokens, '', book),
+    }
   }
   const { source, revision } = language
   const locked = lockedWeights(lock, source, revision)
   const because = `VLA024: vla.lock.json has no config of '${source}'`
   const config = text(locked?.config ?? undefined)
-  book.note([...place, 'config'], [...path, 'source'], 'lock', config === undefined ? `Not known: ${because}.` : `${source}'s config.json.`)
+  book.note(
+    [...place, 'config'],
+    [...path, 'source'],
+    'lock',
+    config === undefined ? `Not known: ${because}.` : `${source}'s config.json.`,
+  )
   return {
     source: 'pretrained',
     name: source,
@@ -367,7 +489,12 @@ function languageSizes(
   }
   for (const [field, value] of Object.entries(sizes)) {
     const reason = isKnown(value) ? "The model's config." : `Not known: ${value.because}.`
-    book.note(['model', 'language', field], ['model', 'language'], 'derived', field === 'vocab' && spareTokens > 0 && isKnown(value) ? "The model's config, and one row per bin." : reason)
+    book.note(
+      ['model', 'language', field],
+      ['model', 'language'],
+      'derived',
+      field === 'vocab' && spareTokens > 0 && isKnown(value) ? "The model's config, and one row per bin." : reason,
+    )
   }
   return sizes
 }
@@ -395,7 +522,9 @@ function composedAction(action: Action, language: PlanLanguage, book: Notebook):
       return {
         decoder: 'regression',
         chunk: action.chunk,
-        hidden: at.choose<number | Unknown>('hidden', action.hidden, () => derived(language.hidden, 'The width of the trunk.')),
+        hidden: at.choose<number | Unknown>('hidden', action.hidden, () =>
+          derived(language.hidden, 'The width of the trunk.'),
+        ),
         blocks: at.choose('blocks', action.blocks, () => byDefault(2, 'As OpenVLA-OFT.')),
         queries: 'learnable',
         slots: 1,
@@ -406,11 +535,15 @@ function composedAction(action: Action, language: PlanLanguage, book: Notebook):
       book.note([...place, 'timeBeta'], place, 'default', 'openpi: t ~ Beta(1.5, 1).')
       return {
         decoder: 'flowMatching',
-        attention: at.choose('attention', action.attention, () => byDefault('cross', "The actions attend to the trunk's last hidden states.")),
+        attention: at.choose('attention', action.attention, () =>
+          byDefault('cross', "The actions attend to the trunk's last hidden states."),
+        ),
         chunk: action.chunk,
         hidden: action.hidden,
         layers: action.layers,
-        heads: at.choose('heads', action.heads, () => byDefault(headsFor(action.hidden), 'Heads of 64 channels or, where they do not divide, more.')),
+        heads: at.choose('heads', action.heads, () =>
+          byDefault(headsFor(action.hidden), 'Heads of 64 channels or, where they do not divide, more.'),
+        ),
         steps: at.choose('steps', action.steps, () => byDefault(10, 'openpi: ten Euler steps.')),
         timeAlpha: 1.5,
         timeBeta: 1,
@@ -423,7 +556,9 @@ function stopToken(language: PlanLanguage): number | Unknown {
   if (!isKnown(language.config)) return unknown(`the config of '${language.name ?? ''}' is not known`)
   const eos = (language.config as Config)['eos_token_id']
   const first: unknown = Array.isArray(eos) ? eos[0] : eos
-  return typeof first === 'number' && Number.isSafeInteger(first) && first >= 0 ? first : unknown('the config names no end token')
+  return typeof first === 'number' && Number.isSafeInteger(first) && first >= 0
+    ? first
+    : unknown('the config names no end token')
 }
 
 /** The most heads of at least 64 channels that divide the width. */

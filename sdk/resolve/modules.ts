@@ -23,7 +23,8 @@ export function resolveModules(
   lock: Lock | undefined,
   book: Notebook,
 ): PlanModule[] {
-  const locked = model.weights === null ? undefined : lockedWeights(lock, model.weights.source, model.weights.revision ?? undefined)
+  const locked =
+    model.weights === null ? undefined : lockedWeights(lock, model.weights.source, model.weights.revision ?? undefined)
   return facts.map((module, index) => {
     const options = declaration.modules?.[module.name] ?? {}
     return resolveModule(declaration, module, options, index, hardware, parallel, model, locked, book)
@@ -54,7 +55,8 @@ function resolveModule(
   book.note(place, path, 'catalog', `Module of ${openvla ? 'OpenVLA' : 'the composed VLA'}.`)
 
   const freeze = phases(options.freeze, training.updates)
-  if (options.freeze === undefined) book.note([...place, 'freeze'], [...path, 'freeze'], 'default', 'Trains from the first update on.')
+  if (options.freeze === undefined)
+    book.note([...place, 'freeze'], [...path, 'freeze'], 'default', 'Trains from the first update on.')
   else {
     const from = typeof options.freeze === 'string' ? 'declared' : 'derived'
     book.note([...place, 'freeze'], [...path, 'freeze'], from, schedulePhrase(options.freeze, freeze, training.updates))
@@ -65,7 +67,9 @@ function resolveModule(
   const lr = resolveLr(declaration, options, trains, recipe, place, path, book)
   const dtype = at.choose<DType>('dtype', options.dtype, () => defaultDtype(hardware))
   const baseTrains = trains && adapt === null
-  const storage = at.choose<DType>('storage', options.storage, () => defaultStorage(dtype, baseTrains, adapt !== null, facts, locked, parallel, openvla))
+  const storage = at.choose<DType>('storage', options.storage, () =>
+    defaultStorage(dtype, baseTrains, adapt !== null, facts, locked, parallel, openvla),
+  )
   return {
     name: facts.name,
     parameters: [...facts.patterns],
@@ -77,8 +81,11 @@ function resolveModule(
     dtype,
     storage,
     recompute: at.choose('recompute', options.recompute, () => {
-      const published = openvla && adapt === null && facts.name !== 'action' ? openvlaRecipe.recompute[facts.name] : 'none'
-      return published === 'full' ? { value: 'full', from: 'recipe', reason: openvlaRecipe.source } : byDefault('none', 'Activations are kept.')
+      const published =
+        openvla && adapt === null && facts.name !== 'action' ? openvlaRecipe.recompute[facts.name] : 'none'
+      return published === 'full'
+        ? { value: 'full', from: 'recipe', reason: openvlaRecipe.source }
+        : byDefault('none', 'Activations are kept.')
     }),
     freeze,
     adapt,
@@ -103,7 +110,10 @@ function resolveLr(
   const at = [...place, 'lr']
   const own = [...path, 'lr']
   if (!trains) {
-    const reason = options.lr === undefined ? 'Nothing of it ever trains.' : `Declared ${String(options.lr)}, but nothing of it ever trains.`
+    const reason =
+      options.lr === undefined
+        ? 'Nothing of it ever trains.'
+        : `Declared ${String(options.lr)}, but nothing of it ever trains.`
     // Where a rate was declared, the note says so: it has no effect, and a rule tells.
     book.note(at, own, options.lr === undefined ? 'derived' : 'declared', reason)
     return null
@@ -114,7 +124,11 @@ function resolveLr(
     return training.lr
   }
   if (recipe !== undefined) return book.take(at, own, { value: recipe.lr, from: 'recipe', reason: recipe.source })
-  return book.take<PlanModule['lr']>(at, own, derived(unknown('VLA210'), 'The module trains, and nothing gives its learning rate.'))
+  return book.take<PlanModule['lr']>(
+    at,
+    own,
+    derived(unknown('VLA210'), 'The module trains, and nothing gives its learning rate.'),
+  )
 }
 
 /** Declared for the module, declared for all, published, or none. */
@@ -132,11 +146,18 @@ function resolveWeightDecay(
     return shared
   }
   return book.choose(at, [...path, 'weightDecay'], own, () =>
-    recipe === undefined ? byDefault(0, 'No decay is declared.') : { value: recipe.weightDecay, from: 'recipe', reason: recipe.source },
+    recipe === undefined
+      ? byDefault(0, 'No decay is declared.')
+      : { value: recipe.weightDecay, from: 'recipe', reason: recipe.source },
   )
 }
 
-function resolveAdapt(options: ModuleOptions, place: readonly (string | number)[], path: DeclarationPath, book: Notebook): PlanModule['adapt'] {
+function resolveAdapt(
+  options: ModuleOptions,
+  place: readonly (string | number)[],
+  path: DeclarationPath,
+  book: Notebook,
+): PlanModule['adapt'] {
   const { adapt } = options
   if (adapt === undefined) {
     book.note([...place, 'adapt'], [...path, 'adapt'], 'default', 'No adapters: the weights themselves train.')
@@ -147,9 +168,19 @@ function resolveAdapt(options: ModuleOptions, place: readonly (string | number)[
   return {
     kind: 'lora',
     rank: adapt.rank,
-    alpha: at.choose('alpha', adapt.alpha, () => ({ value: Math.min(adapt.rank, 16), from: 'recipe', reason: "min(rank, 16), as OpenVLA's finetune.py." })),
-    dropout: at.choose('dropout', adapt.dropout, () => ({ value: 0, from: 'recipe', reason: "OpenVLA's finetune.py." })),
-    targets: at.choose<string[] | null>('targets', adapt.targets === undefined ? undefined : [...adapt.targets], () => byDefault(null, 'Every linear of the module that receives a gradient.')),
+    alpha: at.choose('alpha', adapt.alpha, () => ({
+      value: Math.min(adapt.rank, 16),
+      from: 'recipe',
+      reason: "min(rank, 16), as OpenVLA's finetune.py.",
+    })),
+    dropout: at.choose('dropout', adapt.dropout, () => ({
+      value: 0,
+      from: 'recipe',
+      reason: "OpenVLA's finetune.py.",
+    })),
+    targets: at.choose<string[] | null>('targets', adapt.targets === undefined ? undefined : [...adapt.targets], () =>
+      byDefault(null, 'Every linear of the module that receives a gradient.'),
+    ),
   }
 }
 
@@ -170,11 +201,16 @@ function defaultStorage(
   parallel: Pipeline['parallel'],
   openvla: boolean,
 ): Choice<DType> {
-  if (baseTrains) return dtype === 'fp64' ? derived('fp64', 'It trains: masters in fp64.') : derived('fp32', 'It trains: masters in fp32.')
+  if (baseTrains)
+    return dtype === 'fp64'
+      ? derived('fp64', 'It trains: masters in fp64.')
+      : derived('fp32', 'It trains: masters in fp32.')
   const rests = adapted ? 'The base never trains (the adapters have their own masters)' : 'It never trains'
-  const loaded = loadedDtype(facts, locked) ?? (locked === undefined && openvla && facts.name !== 'action' ? 'bf16' : undefined)
+  const loaded =
+    loadedDtype(facts, locked) ?? (locked === undefined && openvla && facts.name !== 'action' ? 'bf16' : undefined)
   if (loaded === undefined) return derived(dtype, `${rests}: kept in the compute dtype.`)
-  if (parallel.kind === 'ddp' && order.indexOf(loaded) < order.indexOf(dtype)) return derived(dtype, `${rests}: DDP computes in the dtype it stores.`)
+  if (parallel.kind === 'ddp' && order.indexOf(loaded) < order.indexOf(dtype))
+    return derived(dtype, `${rests}: DDP computes in the dtype it stores.`)
   return locked === undefined
     ? { value: loaded, from: 'catalog', reason: `${rests}: kept as it is published.` }
     : { value: loaded, from: 'lock', reason: `${rests}: kept as it is loaded.` }
@@ -187,7 +223,8 @@ function loadedDtype(facts: ModuleFacts, locked: WeightsEntry | undefined): DTyp
   if (locked === undefined) return undefined
   const own = facts.patterns.map(fnmatch)
   const found = new Set<string>()
-  for (const [name, { dtype }] of Object.entries(locked.tensors)) if (own.some((pattern) => pattern.test(name))) found.add(dtype)
+  for (const [name, { dtype }] of Object.entries(locked.tensors))
+    if (own.some((pattern) => pattern.test(name))) found.add(dtype)
   const names: Record<string, DType> = { BF16: 'bf16', F32: 'fp32', F64: 'fp64' }
   const [only] = found
   return found.size === 1 && only !== undefined ? names[only] : undefined
@@ -203,13 +240,22 @@ function counts(
   const path = ['model']
   if (parameters === undefined) {
     const open: Unknown = unknown(undescribed(facts.name))
-    for (const field of ['count', 'deadCount', 'adapterCount']) book.note([...place, field], path, 'catalog', 'Not known.')
+    for (const field of ['count', 'deadCount', 'adapterCount'])
+      book.note([...place, field], path, 'catalog', 'Not known.')
     return { count: open, deadCount: open, adapterCount: adapt === null ? 0 : open }
   }
-  for (const field of ['count', 'deadCount', 'adapterCount']) book.note([...place, field], path, 'catalog', "Sum over the model's parameters.")
+  for (const field of ['count', 'deadCount', 'adapterCount'])
+    book.note([...place, field], path, 'catalog', "Sum over the model's parameters.")
   const dead = facts.dead.map(fnmatch)
   const buried = (parameter: Parameter): boolean => dead.some((pattern) => pattern.test(parameter.name))
-  const layers = adapt === null ? [] : adaptedLayers(adapt.targets === null ? parameters.filter((parameter) => !buried(parameter)) : parameters, adapt.targets, [])
+  const layers =
+    adapt === null
+      ? []
+      : adaptedLayers(
+          adapt.targets === null ? parameters.filter((parameter) => !buried(parameter)) : parameters,
+          adapt.targets,
+          [],
+        )
   return {
     count: elements(parameters),
     deadCount: elements(parameters.filter(buried)),

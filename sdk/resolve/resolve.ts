@@ -51,7 +51,10 @@ export function resolve(
   const cameras = declared.kind === 'openvla' ? ['primary'] : declared.cameras
   const usesState = declared.kind === 'composed' && declared.state === true
   const datasets = resolveDatasets(declaration, lock, cameras, usesState, book)
-  const model = declared.kind === 'openvla' ? resolveOpenvla(declared, datasets, book) : resolveComposed(declared, datasets, lock, book)
+  const model =
+    declared.kind === 'openvla'
+      ? resolveOpenvla(declared, datasets, book)
+      : resolveComposed(declared, datasets, lock, book)
   const hardware = resolveHardware(declaration, book)
   const parallel = resolveParallel(declaration, hardware, book)
   const facts = describeModules(model)
@@ -75,15 +78,22 @@ export function resolve(
   }
   book.findings.push(...auditWeights(model, facts, lock))
   markBroken(pipeline, book, unreadable)
-  return { plan: { schemaVersion: 1, hash: canonicalHash(pipeline), pipeline, notes: book.notes }, findings: book.findings }
+  return {
+    plan: { schemaVersion: 1, hash: canonicalHash(pipeline), pipeline, notes: book.notes },
+    findings: book.findings,
+  }
 }
 
 /** Puts `unknown` where the declaration could not be read and the Plan took a default instead. */
 function markBroken(pipeline: Pipeline, book: Notebook, { broken, findings }: Unreadable): void {
   for (const path of broken) {
-    const finding = findings.find((candidate) => startsWith(candidate.path, path)) ?? findings.find((candidate) => startsWith(path, candidate.path))
+    const finding =
+      findings.find((candidate) => startsWith(candidate.path, path)) ??
+      findings.find((candidate) => startsWith(path, candidate.path))
     const because = finding?.id ?? 'VLA003'
-    const chosen = Object.entries(book.notes).filter(([, note]) => note.from !== 'declared' && startsWith(note.path, path))
+    const chosen = Object.entries(book.notes).filter(
+      ([, note]) => note.from !== 'declared' && startsWith(note.path, path),
+    )
     const places = [...chosen.map(([pointer]) => fromPointer(pointer)), ...inherited(pipeline, path)]
     for (const place of places) {
       const last = place.at(-1)
@@ -101,7 +111,9 @@ function inherited(pipeline: Pipeline, [top, name, option]: DeclarationPath): (s
   if (top !== 'modules' || name === undefined) return []
   const index = pipeline.modules.findIndex((module) => module.name === name)
   if (index === -1) return []
-  return ['lr', 'weightDecay'].filter((field) => option === undefined || option === field).map((field) => ['modules', index, field])
+  return ['lr', 'weightDecay']
+    .filter((field) => option === undefined || option === field)
+    .map((field) => ['modules', index, field])
 }
 
 function startsWith(path: DeclarationPath, start: DeclarationPath): boolean {

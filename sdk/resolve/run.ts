@@ -20,20 +20,30 @@ export function resolveHardware({ hardware }: Declaration, book: Notebook): Pipe
   const known = findGpu(hardware.gpu)
   at.declared('gpu')
   if (known !== undefined) book.note(['hardware', 'memoryBytes'], ['hardware', 'gpu'], 'catalog', known.source)
-  else book.note(['hardware', 'memoryBytes'], ['hardware', 'gpu'], 'catalog', `The catalog has no GPU '${hardware.gpu}'.`)
+  else
+    book.note(['hardware', 'memoryBytes'], ['hardware', 'gpu'], 'catalog', `The catalog has no GPU '${hardware.gpu}'.`)
   return {
     kind: 'gpus',
     gpu: hardware.gpu,
     perNode: at.choose('perNode', hardware.perNode, () => byDefault(1, 'One GPU.')),
     nodes: at.choose('nodes', hardware.nodes, () => byDefault(1, 'One node.')),
     memoryBytes: known?.memoryBytes ?? unknown('VLA005'),
-    hostMemoryBytes: at.choose<number | null>('hostMemoryBytes', hardware.hostMemory, () => byDefault(null, 'Not declared.'), 'hostMemory'),
+    hostMemoryBytes: at.choose<number | null>(
+      'hostMemoryBytes',
+      hardware.hostMemory,
+      () => byDefault(null, 'Not declared.'),
+      'hostMemory',
+    ),
     network: at.choose<string | null>('network', hardware.network, () => byDefault(null, 'Not declared.')),
   }
 }
 
 /** FSDP2 or DDP over all processes. */
-export function resolveParallel({ parallel }: Declaration, hardware: Pipeline['hardware'], book: Notebook): Pipeline['parallel'] {
+export function resolveParallel(
+  { parallel }: Declaration,
+  hardware: Pipeline['hardware'],
+  book: Notebook,
+): Pipeline['parallel'] {
   const at = below(book, ['parallel'], ['parallel'])
   const [world, working] =
     hardware.kind === 'cpus'
@@ -41,14 +51,19 @@ export function resolveParallel({ parallel }: Declaration, hardware: Pipeline['h
       : [hardware.nodes * hardware.perNode, `${String(hardware.nodes)} x ${String(hardware.perNode)} GPUs.`]
   book.note(['parallel', 'world'], ['hardware'], 'derived', working)
   if (parallel === undefined) {
-    const reason = 'Shards parameters, gradients and optimizer states over all processes; survives every freeze schedule.'
+    const reason =
+      'Shards parameters, gradients and optimizer states over all processes; survives every freeze schedule.'
     book.note(['parallel', 'kind'], ['parallel'], 'default', reason)
     book.note(['parallel', 'shard'], ['parallel'], 'default', 'The least memory.')
     return { kind: 'fsdp2', shard: 'full', world }
   }
   at.declared('kind')
   if (parallel.kind === 'ddp') return { kind: 'ddp', world }
-  return { kind: 'fsdp2', shard: at.choose('shard', parallel.shard, () => byDefault('full', 'The least memory.')), world }
+  return {
+    kind: 'fsdp2',
+    shard: at.choose('shard', parallel.shard, () => byDefault('full', 'The least memory.')),
+    world,
+  }
 }
 
 /** The recipe. */
@@ -68,40 +83,60 @@ export function resolveTraining(
     accumulation: accumulation(globalBatch, microBatch, world, book),
     optimizer: resolveOptimizer(training.optimizer, book),
     schedule: resolveSchedule(training.schedule, updates, book),
-    clip: at.choose(
-      'clip',
-      training.clip === 'none' ? null : training.clip,
-      () => byDefault(1, 'The norm that OpenVLA, OpenVLA-OFT and openpi clip to.'),
+    clip: at.choose('clip', training.clip === 'none' ? null : training.clip, () =>
+      byDefault(1, 'The norm that OpenVLA, OpenVLA-OFT and openpi clip to.'),
     ),
     seed: at.choose('seed', training.seed, () => byDefault(0, 'The default seed.')),
-    skipNonFinite: at.choose('skipNonFinite', training.skipNonFinite, () => byDefault(10, 'Stops a run that has diverged.')),
+    skipNonFinite: at.choose('skipNonFinite', training.skipNonFinite, () =>
+      byDefault(10, 'Stops a run that has diverged.'),
+    ),
     validateEvery: validateEvery(training.validateEvery, updates, datasets, book),
   }
 }
 
-function accumulation(globalBatch: number, microBatch: number, world: number, book: Notebook): Pipeline['training']['accumulation'] {
+function accumulation(
+  globalBatch: number,
+  microBatch: number,
+  world: number,
+  book: Notebook,
+): Pipeline['training']['accumulation'] {
   const place = ['training', 'accumulation']
   const path = ['training', 'globalBatch']
   const steps = globalBatch / (microBatch * world)
   const sum = `${grouped(globalBatch)} / (${grouped(microBatch)} x ${grouped(world)})`
-  if (Number.isInteger(steps)) return book.take(place, path, derived(steps, `globalBatch / (microBatch x processes) = ${sum}.`))
+  if (Number.isInteger(steps))
+    return book.take(place, path, derived(steps, `globalBatch / (microBatch x processes) = ${sum}.`))
   book.note(place, path, 'derived', `globalBatch / (microBatch x processes) = ${sum} is not a whole number.`)
   return unknown('VLA201')
 }
 
-function resolveOptimizer(optimizer: Declaration['training']['optimizer'], book: Notebook): Pipeline['training']['optimizer'] {
+function resolveOptimizer(
+  optimizer: Declaration['training']['optimizer'],
+  book: Notebook,
+): Pipeline['training']['optimizer'] {
   const at = below(book, ['training', 'optimizer'], ['training', 'optimizer'])
-  book.note(['training', 'optimizer'], ['training', 'optimizer'], optimizer === undefined ? 'default' : 'declared', optimizer === undefined ? 'AdamW, as every published VLA recipe.' : 'As declared.')
+  book.note(
+    ['training', 'optimizer'],
+    ['training', 'optimizer'],
+    optimizer === undefined ? 'default' : 'declared',
+    optimizer === undefined ? 'AdamW, as every published VLA recipe.' : 'As declared.',
+  )
   const betas = at.choose('betas', optimizer?.betas, () => byDefault([0.9, 0.999] as const, 'torch.optim.AdamW.'))
   return {
     kind: 'adamw',
     betas: [betas[0], betas[1]],
     eps: at.choose('eps', optimizer?.eps, () => byDefault(1e-8, 'torch.optim.AdamW.')),
-    decayBiasAndNorm: at.choose('decayBiasAndNorm', optimizer?.decayBiasAndNorm, () => byDefault(false, 'Biases and norms are not decayed.')),
+    decayBiasAndNorm: at.choose('decayBiasAndNorm', optimizer?.decayBiasAndNorm, () =>
+      byDefault(false, 'Biases and norms are not decayed.'),
+    ),
   }
 }
 
-function resolveSchedule(schedule: Declaration['training']['schedule'], updates: number, book: Notebook): Pipeline['training']['schedule'] {
+function resolveSchedule(
+  schedule: Declaration['training']['schedule'],
+  updates: number,
+  book: Notebook,
+): Pipeline['training']['schedule'] {
   const path = ['training', 'schedule']
   const at = below(book, path, path)
   if (schedule === undefined) {
@@ -116,7 +151,12 @@ function resolveSchedule(schedule: Declaration['training']['schedule'], updates:
   return schedule.kind === 'cosine' ? { kind: 'cosine', warmup, floor } : { kind: 'linear', warmup, floor }
 }
 
-function validateEvery(declared: Duration | undefined, updates: number, datasets: readonly PlanDataset[], book: Notebook): number {
+function validateEvery(
+  declared: Duration | undefined,
+  updates: number,
+  datasets: readonly PlanDataset[],
+  book: Notebook,
+): number {
   const at = below(book, ['training'], ['training'])
   const held = datasets.some(({ holdout }) => !isKnown(holdout) || holdout.length > 0)
   const every = at.updates('validateEvery', declared, updates, () =>
@@ -128,7 +168,10 @@ function validateEvery(declared: Duration | undefined, updates: number, datasets
 }
 
 /** When the run is saved. */
-export function resolveCheckpoint({ checkpoint, training: { updates } }: Declaration, book: Notebook): Pipeline['checkpoint'] {
+export function resolveCheckpoint(
+  { checkpoint, training: { updates } }: Declaration,
+  book: Notebook,
+): Pipeline['checkpoint'] {
   const at = below(book, ['checkpoint'], ['checkpoint'])
   const every = at.updates('every', checkpoint?.every, updates, () =>
     byDefault(toUpdates('10%', updates), `10% of ${grouped(updates)} updates: what an interruption can lose.`),
@@ -143,15 +186,26 @@ export function resolveCheckpoint({ checkpoint, training: { updates } }: Declara
 export function resolveTrack({ track }: Declaration, book: Notebook): Pipeline['track'] {
   const declared = track ?? []
   const has = declared.some(({ kind }) => kind === 'jsonl')
-  book.note(['track'], ['track'], track === undefined ? 'default' : 'declared', has ? 'As declared.' : 'JSON lines are always written.')
+  book.note(
+    ['track'],
+    ['track'],
+    track === undefined ? 'default' : 'declared',
+    has ? 'As declared.' : 'JSON lines are always written.',
+  )
   const trackers = declared.map((tracker): Pipeline['track'][number] =>
-    tracker.kind === 'wandb' ? { kind: 'wandb', project: tracker.project, entity: tracker.entity ?? null } : { kind: tracker.kind },
+    tracker.kind === 'wandb'
+      ? { kind: 'wandb', project: tracker.project, entity: tracker.entity ?? null }
+      : { kind: tracker.kind },
   )
   return has ? trackers : [...trackers, { kind: 'jsonl' }]
 }
 
 /** Rollouts. */
-export function resolveEvaluate({ evaluate }: Declaration, action: PlanModel['action'], book: Notebook): Pipeline['evaluate'] {
+export function resolveEvaluate(
+  { evaluate }: Declaration,
+  action: PlanModel['action'],
+  book: Notebook,
+): Pipeline['evaluate'] {
   if (evaluate === undefined) {
     book.note(['evaluate'], ['evaluate'], 'default', 'No simulator is declared.')
     return null
@@ -165,7 +219,9 @@ export function resolveEvaluate({ evaluate }: Declaration, action: PlanModel['ac
     episodes: at.choose('episodes', evaluate.episodes, () => byDefault(20, 'Twenty episodes tell 50 % from 80 %.')),
     maxSteps: at.choose('maxSteps', evaluate.maxSteps, () => byDefault(500, "LeRobot's horizon.")),
     imageSize: at.choose('imageSize', evaluate.imageSize, () => byDefault(480, "LeRobot's own rendering.")),
-    firstSeed: at.choose('firstSeed', evaluate.firstSeed, () => byDefault(10_000, 'Far from the seeds that recorders use.')),
+    firstSeed: at.choose('firstSeed', evaluate.firstSeed, () =>
+      byDefault(10_000, 'Far from the seeds that recorders use.'),
+    ),
     actionSteps: at.choose('actionSteps', evaluate.actionSteps, () => byDefault(action.chunk, 'The whole chunk.')),
   }
 }
@@ -173,10 +229,17 @@ export function resolveEvaluate({ evaluate }: Declaration, action: PlanModel['ac
 /** Packages. */
 export function resolveExports(declaration: Declaration, book: Notebook): Pipeline['exports'] {
   const declared = declaration.export
-  book.note(['exports'], ['export'], declared === undefined ? 'default' : 'declared', declared === undefined ? 'No package is declared.' : 'As declared.')
+  book.note(
+    ['exports'],
+    ['export'],
+    declared === undefined ? 'default' : 'declared',
+    declared === undefined ? 'No package is declared.' : 'As declared.',
+  )
   return (declared ?? []).map(({ kind, dtype }, index) => ({
     kind,
-    dtype: below(book, ['exports', index], ['export', index]).choose('dtype', dtype, () => byDefault('fp32', 'The masters, unrounded.')),
+    dtype: below(book, ['exports', index], ['export', index]).choose('dtype', dtype, () =>
+      byDefault('fp32', 'The masters, unrounded.'),
+    ),
   }))
 }
 
@@ -195,23 +258,33 @@ export function resolveLaunch({ launch }: Declaration, book: Notebook): Pipeline
       partition: entry.partition,
       time: entry.time,
       account: at.choose<string | null>('account', entry.account, () => byDefault(null, 'Not declared.')),
-      requeue: at.choose('requeue', entry.requeue, () => byDefault(true, 'A preempted job goes back into the queue and resumes.')),
+      requeue: at.choose('requeue', entry.requeue, () =>
+        byDefault(true, 'A preempted job goes back into the queue and resumes.'),
+      ),
       setup: at.choose('setup', entry.setup, () => byDefault([], 'Nothing before the launch.')).slice(),
     }
   })
 }
 
 /** Normalisation. OpenVLA's family: quantiles, clipped, the last action dimension (the gripper) as it is. */
-export function resolveNormalize({ normalize, model }: Declaration, actionDim: PlanModel['actionDim'], book: Notebook): Pipeline['normalize'] {
+export function resolveNormalize(
+  { normalize, model }: Declaration,
+  actionDim: PlanModel['actionDim'],
+  book: Notebook,
+): Pipeline['normalize'] {
   const at = below(book, ['normalize'], ['normalize'])
   const openvla = model.kind === 'openvla'
   const recipe = <T>(value: T, reason: string): Choice<T> => ({ value, from: 'recipe', reason })
   const action = at.choose('action', normalize?.action, () =>
-    openvla ? recipe('quantiles', 'OpenVLA: q01 and q99 to [-1, 1].') : byDefault('minMax', 'To [-1, 1] by the extremes.'),
+    openvla
+      ? recipe('quantiles', 'OpenVLA: q01 and q99 to [-1, 1].')
+      : byDefault('minMax', 'To [-1, 1] by the extremes.'),
   )
   return {
     state: at.choose('state', normalize?.state, () =>
-      openvla ? recipe('quantiles', 'OpenVLA-OFT normalises proprioception as actions.') : byDefault('meanStd', 'Zero mean, unit variance.'),
+      openvla
+        ? recipe('quantiles', 'OpenVLA-OFT normalises proprioception as actions.')
+        : byDefault('meanStd', 'Zero mean, unit variance.'),
     ),
     action,
     constant: at.choose('constant', normalize?.constant, () =>
@@ -221,8 +294,14 @@ export function resolveNormalize({ normalize, model }: Declaration, actionDim: P
       ? at
           .choose('actionMask', normalize?.actionMask, () =>
             openvla
-              ? recipe(Array.from({ length: actionDim }, (_, dimension) => dimension < actionDim - 1), 'OpenVLA: the gripper is not normalised.')
-              : byDefault(Array.from({ length: actionDim }, () => true), 'Every dimension is normalised.'),
+              ? recipe(
+                  Array.from({ length: actionDim }, (_, dimension) => dimension < actionDim - 1),
+                  'OpenVLA: the gripper is not normalised.',
+                )
+              : byDefault(
+                  Array.from({ length: actionDim }, () => true),
+                  'Every dimension is normalised.',
+                ),
           )
           .slice()
       : at.choose<Pipeline['normalize']['actionMask']>('actionMask', normalize?.actionMask?.slice(), () =>
@@ -267,7 +346,12 @@ export function resolveLoader({ loader, hardware }: Declaration, book: Notebook)
 
 /** Rules that are switched off, in the order of their ids. */
 export function resolveSuppressed({ rules }: Declaration, book: Notebook): Pipeline['suppressed'] {
-  book.note(['suppressed'], ['rules'], rules === undefined ? 'default' : 'declared', rules === undefined ? 'Every rule is on.' : 'As declared.')
+  book.note(
+    ['suppressed'],
+    ['rules'],
+    rules === undefined ? 'default' : 'declared',
+    rules === undefined ? 'Every rule is on.' : 'As declared.',
+  )
   return Object.entries(rules ?? {})
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([rule, { reason }], index) => {
@@ -290,10 +374,16 @@ export function below(book: Notebook, place: PlanPath, path: DeclarationPath): A
       book.note([...place, field], [...path, field], 'declared', 'As declared.')
     },
     take: (field, choice) => book.take([...place, field], [...path, field], choice),
-    choose: (field, declared, otherwise, option = field) => book.choose([...place, field], [...path, option], declared, otherwise),
+    choose: (field, declared, otherwise, option = field) =>
+      book.choose([...place, field], [...path, option], declared, otherwise),
     updates(field, declared, updates, otherwise) {
       if (declared === undefined) return book.take([...place, field], [...path, field], otherwise())
-      book.note([...place, field], [...path, field], typeof declared === 'number' ? 'declared' : 'derived', working(declared, updates))
+      book.note(
+        [...place, field],
+        [...path, field],
+        typeof declared === 'number' ? 'declared' : 'derived',
+        working(declared, updates),
+      )
       return toUpdates(declared, updates)
     },
   }

@@ -21,12 +21,14 @@ export function auditWeights(model: PlanModel, facts: readonly ModuleFacts[], lo
   for (const [name, shape] of wanted) {
     const found = Object.hasOwn(locked.tensors, name) ? locked.tensors[name] : undefined
     if (found === undefined) problems.push(`'${name}' is missing`)
-    else if (found.shape.join() !== shape.join()) problems.push(`'${name}' is [${found.shape.join(', ')}], expected [${shape.join(', ')}]`)
+    else if (found.shape.join() !== shape.join())
+      problems.push(`'${name}' is [${found.shape.join(', ')}], expected [${shape.join(', ')}]`)
   }
   // A decoder without language head leaves the head of the checkpoint unread.
   const headless = model.action.decoder !== 'tokens' && weights.layout === 'openvla'
   for (const name of Object.keys(locked.tensors)) {
-    if (!wanted.has(name) && !(headless && name.startsWith('language_model.lm_head.'))) problems.push(`'${name}' belongs to nothing`)
+    if (!wanted.has(name) && !(headless && name.startsWith('language_model.lm_head.')))
+      problems.push(`'${name}' belongs to nothing`)
   }
   if (problems.length === 0) return []
   const shown = problems.slice(0, 3).join('; ')

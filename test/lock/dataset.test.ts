@@ -16,8 +16,20 @@ describe('readDataset', () => {
   it('reads features, rates, sizes and the statistics of vectors', () => {
     const { entry, problems } = problemsOf({})
     expect(problems).toEqual([])
-    expect(entry).toMatchObject({ codebaseVersion: 'v3.0', fps: 80, episodes: 20, frames: 400, robotType: null, repo: null, revision: null })
-    expect(entry?.features['observation.image']).toEqual({ dtype: 'image', shape: [64, 48, 3], names: ['height', 'width', 'channels'] })
+    expect(entry).toMatchObject({
+      codebaseVersion: 'v3.0',
+      fps: 80,
+      episodes: 20,
+      frames: 400,
+      robotType: null,
+      repo: null,
+      revision: null,
+    })
+    expect(entry?.features['observation.image']).toEqual({
+      dtype: 'image',
+      shape: [64, 48, 3],
+      names: ['height', 'width', 'channels'],
+    })
     expect(entry?.features.action?.names).toEqual(['x', 'y', 'z', 'gripper'])
     expect(Object.keys(entry?.statistics ?? {}).sort()).toEqual(['action', 'observation.state'])
     expect(entry?.statistics.action).toEqual({
@@ -43,7 +55,10 @@ describe('readDataset', () => {
   it("reads Python's NaN and Infinity, in strings too, as they are", () => {
     const withNan = JSON.stringify(stats()).replaceAll('[0.5,1.5,2.5,3.5]', '[NaN, Infinity, -Infinity, 3.5]')
     const odd = { ...features, 'say "NaN" \\': { dtype: 'float32', shape: [1], names: ['NaN'] } }
-    const { entry, problems } = problemsOf({ 'meta/stats.json': withNan, 'meta/info.json': JSON.stringify(info({ features: odd })) })
+    const { entry, problems } = problemsOf({
+      'meta/stats.json': withNan,
+      'meta/info.json': JSON.stringify(info({ features: odd })),
+    })
     expect(problems).toEqual([])
     expect(entry?.statistics.action?.std).toEqual([null, null, null, 3.5])
     expect(entry?.features['say "NaN" \\']?.names).toEqual(['NaN'])
@@ -51,8 +66,12 @@ describe('readDataset', () => {
 
   it('says when there is no folder, or no dataset in it', () => {
     const folder = temporaryFolder()
-    expect(readDataset(join(folder, 'nothing'), source).problems).toEqual([{ kind: 'notFound', what: 'there is no such folder', absent: true }])
-    expect(readDataset(folder, source).problems).toEqual([{ kind: 'notFound', what: 'the folder has no meta/info.json', absent: false }])
+    expect(readDataset(join(folder, 'nothing'), source).problems).toEqual([
+      { kind: 'notFound', what: 'there is no such folder', absent: true },
+    ])
+    expect(readDataset(folder, source).problems).toEqual([
+      { kind: 'notFound', what: 'the folder has no meta/info.json', absent: false },
+    ])
   })
 
   it.each([
@@ -70,7 +89,9 @@ describe('readDataset', () => {
   })
 
   it('refuses other formats by their version', () => {
-    expect(problemsOf({ 'meta/info.json': JSON.stringify(info({ codebase_version: 'v2.1' })) }).problems).toEqual([{ kind: 'otherVersion', version: 'v2.1' }])
+    expect(problemsOf({ 'meta/info.json': JSON.stringify(info({ codebase_version: 'v2.1' })) }).problems).toEqual([
+      { kind: 'otherVersion', version: 'v2.1' },
+    ])
     expect(problemsOf({ 'meta/info.json': '{}' }).problems).toEqual([{ kind: 'otherVersion', version: 'no version' }])
   })
 
@@ -85,7 +106,11 @@ describe('readDataset', () => {
   })
 
   it.each([
-    ['data/chunk-000/file-001.parquet', parquet.subarray(0, -3), 'its Parquet footer is missing: the recording was not finalised, or the file was cut off'],
+    [
+      'data/chunk-000/file-001.parquet',
+      parquet.subarray(0, -3),
+      'its Parquet footer is missing: the recording was not finalised, or the file was cut off',
+    ],
     ['data/chunk-000/file-000.parquet', Buffer.from('PAR1'), 'it is cut off (4 bytes)'],
     ['meta/episodes/chunk-000/file-000.parquet', Buffer.from('version https://git-lfs'), 'it is not a Parquet file'],
     ['meta/tasks.parquet', null, 'the file is missing'],
@@ -98,7 +123,10 @@ describe('readDataset', () => {
   })
 
   it('misses data files and videos', () => {
-    const videos = { ...features, 'observation.images.top': { dtype: 'video', shape: [480, 640, 3], names: ['height', 'width', 'channels'] } }
+    const videos = {
+      ...features,
+      'observation.images.top': { dtype: 'video', shape: [480, 640, 3], names: ['height', 'width', 'channels'] },
+    }
     const { problems } = problemsOf({
       'meta/info.json': JSON.stringify(info({ features: videos })),
       'data/chunk-000/file-000.parquet': null,

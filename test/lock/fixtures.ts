@@ -57,7 +57,18 @@ export function info(changes: Record<string, unknown> = {}): Record<string, unkn
 const four = (base: number): number[] => [base, base + 1, base + 2, base + 3]
 
 export function stats(): Record<string, unknown> {
-  const vectorStats = { min: four(-1), max: four(1), mean: four(0), std: four(0.5), count: [400], q01: four(-0.9), q10: four(-0.5), q50: four(0), q90: four(0.5), q99: four(0.9) }
+  const vectorStats = {
+    min: four(-1),
+    max: four(1),
+    mean: four(0),
+    std: four(0.5),
+    count: [400],
+    q01: four(-0.9),
+    q10: four(-0.5),
+    q50: four(0),
+    q90: four(0.5),
+    q99: four(0.9),
+  }
   return {
     'observation.state': vectorStats,
     action: vectorStats,

@@ -12,7 +12,13 @@ import { info, parquet, temporaryFolder, writeDataset, writeWeights } from './fi
 const declaration = {
   model: {
     kind: 'composed',
-    vision: { kind: 'fused', towers: [{ kind: 'timm', name: 'a', weights: './towers/a' }, { kind: 'transformers', source: 'org/tower', revision: 'r1' }] },
+    vision: {
+      kind: 'fused',
+      towers: [
+        { kind: 'timm', name: 'a', weights: './towers/a' },
+        { kind: 'transformers', source: 'org/tower', revision: 'r1' },
+      ],
+    },
     language: { kind: 'causalLM', source: './llm' },
   },
   data: [
@@ -61,10 +67,15 @@ describe('makeLock', () => {
   it('turns every problem into a finding with a message, a reason and a fix', () => {
     const folder = temporaryFolder()
     writeDataset(join(folder, 'old'), { 'meta/info.json': JSON.stringify(info({ codebase_version: 'v2.1' })) })
-    writeDataset(join(folder, 'empty'), { 'meta/info.json': JSON.stringify(info({ total_episodes: 0, total_frames: 0 })) })
+    writeDataset(join(folder, 'empty'), {
+      'meta/info.json': JSON.stringify(info({ total_episodes: 0, total_frames: 0 })),
+    })
     writeDataset(join(folder, 'torn'), { 'data/chunk-000/file-000.parquet': parquet.subarray(0, 20) })
     const roots = ['nothing', 'old', 'empty', 'torn']
-    const { findings } = makeLock({ data: roots.map((root) => ({ from: { kind: 'lerobotDataset', root }, weight: 1 })) }, folder)
+    const { findings } = makeLock(
+      { data: roots.map((root) => ({ from: { kind: 'lerobotDataset', root }, weight: 1 })) },
+      folder,
+    )
     expect(briefly(findings)).toEqual([
       'VLA020 warning data.0.from.root',
       'VLA026 error data.1.from.root',
@@ -85,16 +96,24 @@ describe('makeLock', () => {
     const folder = temporaryFolder()
     writeWeights(join(folder, 'cut'), { 'model.safetensors': Buffer.from([9, 0, 0, 0, 0, 0, 0, 0, 123]) })
     const { findings } = makeLock({ model: { kind: 'openvla', weights: './cut' } }, folder)
-    expect(findings.map(({ message }) => message)).toEqual(["The weights at './cut' cannot be used: model.safetensors: it is cut off inside its header (9 bytes)."])
-    expect(makeLock({ model: { kind: 'openvla', weights: './gone' } }, folder).findings.map(({ message }) => message)).toEqual(["There are no weights at './gone'."])
+    expect(findings.map(({ message }) => message)).toEqual([
+      "The weights at './cut' cannot be used: model.safetensors: it is cut off inside its header (9 bytes).",
+    ])
+    expect(
+      makeLock({ model: { kind: 'openvla', weights: './gone' } }, folder).findings.map(({ message }) => message),
+    ).toEqual(["There are no weights at './gone'."])
   })
 
-  it.each([[undefined], [null], [3], [{}], [{ data: 3, model: [] }], [{ data: [null, { from: 1 }], model: { vision: { towers: [null] }, language: 7, weights: 2 } }]])(
-    'survives the declaration %j',
-    (broken) => {
-      expect(makeLock(broken, '/')).toEqual({ lock: { schemaVersion: 1, datasets: {}, weights: {} }, findings: [] })
-    },
-  )
+  it.each([
+    [undefined],
+    [null],
+    [3],
+    [{}],
+    [{ data: 3, model: [] }],
+    [{ data: [null, { from: 1 }], model: { vision: { towers: [null] }, language: 7, weights: 2 } }],
+  ])('survives the declaration %j', (broken) => {
+    expect(makeLock(broken, '/')).toEqual({ lock: { schemaVersion: 1, datasets: {}, weights: {} }, findings: [] })
+  })
 })
 
 describe('the lock file', () => {
@@ -153,7 +172,10 @@ describe('compareLock and loadLock', () => {
     expect(loaded.lock).toEqual(lock)
     expect(loaded.fresh).toEqual(lock)
     expect(loaded.missing).toBe(false)
-    expect(briefly(loaded.findings)).toEqual(['VLA020 info data.1.from.repo', 'VLA024 info model.vision.towers.1.source'])
+    expect(briefly(loaded.findings)).toEqual([
+      'VLA020 info data.1.from.repo',
+      'VLA024 info model.vision.towers.1.source',
+    ])
   })
 
   it('takes what is at hand where there is no file', () => {
@@ -161,6 +183,11 @@ describe('compareLock and loadLock', () => {
     const loaded = loadLock(declaration, folder)
     expect(loaded.lock).toEqual(loaded.fresh)
     expect(loaded.missing).toBe(true)
-    expect(loadLock({}, folder)).toEqual({ lock: undefined, fresh: { schemaVersion: 1, datasets: {}, weights: {} }, missing: false, findings: [] })
+    expect(loadLock({}, folder)).toEqual({
+      lock: undefined,
+      fresh: { schemaVersion: 1, datasets: {}, weights: {} },
+      missing: false,
+      findings: [],
+    })
   })
 })

@@ -13,7 +13,14 @@ describe('readWeights', () => {
   it('reads config, tensor names, shapes and dtypes, and which tokenizer files there are', () => {
     const { entry, problems } = read({})
     expect(problems).toEqual([])
-    expect(entry).toMatchObject({ revision: null, config: llamaConfig, tensors, tokenizer: ['tokenizer.json', 'tokenizer_config.json'], image: null, statistics: {} })
+    expect(entry).toMatchObject({
+      revision: null,
+      config: llamaConfig,
+      tensors,
+      tokenizer: ['tokenizer.json', 'tokenizer_config.json'],
+      image: null,
+      statistics: {},
+    })
   })
 
   it('follows the index over the shards', () => {
@@ -33,7 +40,10 @@ describe('readWeights', () => {
   })
 
   it('misses a shard that the index names, and refuses one outside the folder', () => {
-    const shard = (file: string) => ({ 'model.safetensors': null, 'model.safetensors.index.json': JSON.stringify({ weight_map: { a: file } }) })
+    const shard = (file: string) => ({
+      'model.safetensors': null,
+      'model.safetensors.index.json': JSON.stringify({ weight_map: { a: file } }),
+    })
     expect(read(shard('model-00001-of-00001.safetensors')).problems).toEqual([
       { kind: 'unreadable', file: 'model-00001-of-00001.safetensors', what: 'the file is missing' },
     ])
@@ -47,7 +57,11 @@ describe('readWeights', () => {
     for (const length of [0, 5, 8, 20, whole.length - 1]) {
       const { problems } = read({ 'model.safetensors': whole.subarray(0, length) })
       expect(problems).toHaveLength(1)
-      expect(problems[0]).toMatchObject({ kind: 'unreadable', file: 'model.safetensors', what: expect.stringContaining('cut off') as string })
+      expect(problems[0]).toMatchObject({
+        kind: 'unreadable',
+        file: 'model.safetensors',
+        what: expect.stringContaining('cut off') as string,
+      })
     }
     expect(read({ 'model.safetensors': Buffer.concat([whole, Buffer.from('x')]) }).problems[0]).toMatchObject({
       what: expect.stringContaining('longer than its header says') as string,
@@ -56,7 +70,11 @@ describe('readWeights', () => {
 
   it('finds what is no safetensors file', () => {
     expect(read({ 'model.safetensors': Buffer.from('version https://git-lfs.github.com/spec/v1') }).problems).toEqual([
-      { kind: 'unreadable', file: 'model.safetensors', what: 'it is not a safetensors file (the first eight bytes are no header length)' },
+      {
+        kind: 'unreadable',
+        file: 'model.safetensors',
+        what: 'it is not a safetensors file (the first eight bytes are no header length)',
+      },
     ])
     const length = Buffer.alloc(8)
     length.writeBigUInt64LE(4n)
@@ -72,7 +90,9 @@ describe('readWeights', () => {
   })
 
   it('does not open pickles', () => {
-    expect(read({ 'model.safetensors': null, 'pytorch_model.bin': 'x' }).problems).toEqual([{ kind: 'pickle', file: 'pytorch_model.bin' }])
+    expect(read({ 'model.safetensors': null, 'pytorch_model.bin': 'x' }).problems).toEqual([
+      { kind: 'pickle', file: 'pytorch_model.bin' },
+    ])
   })
 
   it('says when there is nothing', () => {
@@ -107,8 +127,15 @@ describe('readWeights', () => {
   })
 
   it("reads the image statistics of a processor, or of timm's config", () => {
-    const [mean, std] = [[0.5, 0.5, 0.5], [0.2, 0.2, 0.2]]
-    expect(read({ 'preprocessor_config.json': JSON.stringify({ image_mean: mean, image_std: std }) }).entry?.image).toEqual({ mean, std })
-    expect(read({ 'config.json': JSON.stringify({ architecture: 'x', pretrained_cfg: { mean, std } }) }).entry?.image).toEqual({ mean, std })
+    const [mean, std] = [
+      [0.5, 0.5, 0.5],
+      [0.2, 0.2, 0.2],
+    ]
+    expect(
+      read({ 'preprocessor_config.json': JSON.stringify({ image_mean: mean, image_std: std }) }).entry?.image,
+    ).toEqual({ mean, std })
+    expect(
+      read({ 'config.json': JSON.stringify({ architecture: 'x', pretrained_cfg: { mean, std } }) }).entry?.image,
+    ).toEqual({ mean, std })
   })
 })

@@ -57,7 +57,9 @@ describe('canonicalJson', () => {
 
   it('has the known hash of a known value', () => {
     // printf '{"a":[1,2],"b":"x"}' | sha256sum
-    expect(canonicalHash({ b: 'x', a: [1, 2] })).toBe('d0f56dda38d34376527524ddd98f7ec117d5cbfb240f86e11bfb9d2d01a717d9')
+    expect(canonicalHash({ b: 'x', a: [1, 2] })).toBe(
+      'd0f56dda38d34376527524ddd98f7ec117d5cbfb240f86e11bfb9d2d01a717d9',
+    )
   })
 })
 

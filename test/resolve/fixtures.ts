@@ -30,7 +30,13 @@ export const small: Declaration = defineVLAPipeline({
     vision: timmVision('convnext_atto', { imageSize: 64, output: 'map', layer: 0 }),
     projector: spatialSoftArgmax({ points: 32 }),
     language: causalLM({
-      config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 2, num_attention_heads: 4 },
+      config: {
+        model_type: 'llama',
+        hidden_size: 128,
+        intermediate_size: 256,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+      },
     }),
     state: true,
     action: regression({ chunk: 8 }),
@@ -48,11 +54,25 @@ export const bridge: Declaration = defineVLAPipeline({
   cameras: { primary: 'observation.images.image_0' },
   hardware: gpus('H100-SXM-80GB', { perNode: 8 }),
   modules: {
-    vision: { lr: 2e-6, weightDecay: 0, dtype: 'bf16', recompute: 'full', freeze: until('75%', { thenTrain: lastLayers(6) }) },
+    vision: {
+      lr: 2e-6,
+      weightDecay: 0,
+      dtype: 'bf16',
+      recompute: 'full',
+      freeze: until('75%', { thenTrain: lastLayers(6) }),
+    },
     projector: { lr: 1e-4, weightDecay: 0.01, dtype: 'bf16' },
     language: { lr: 2e-5, weightDecay: 0.1, dtype: 'bf16', recompute: 'full' },
   },
-  training: { updates: 50_000, globalBatch: 256, microBatch: 16, optimizer: adamw(), schedule: cosine({ warmup: '3%' }), clip: 1.0, seed: 7 },
+  training: {
+    updates: 50_000,
+    globalBatch: 256,
+    microBatch: 16,
+    optimizer: adamw(),
+    schedule: cosine({ warmup: '3%' }),
+    clip: 1.0,
+    seed: 7,
+  },
   checkpoint: { every: 1_000, keep: 3 },
   export: [hf({ dtype: 'bf16' })],
 })

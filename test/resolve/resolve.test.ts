@@ -48,7 +48,7 @@ function changed(base: Declaration, changes: Partial<Declaration>): Declaration 
 }
 
 function composedOf(changes: Partial<Parameters<typeof composed>[0]>): Declaration {
-  const { kind: _, ...options } = small.model as Extract<Declaration['model'], { kind: 'composed' }>
+  const options = small.model as Extract<Declaration['model'], { kind: 'composed' }>
   return changed(small, { model: composed({ ...options, ...changes }) })
 }
 
@@ -76,11 +76,16 @@ describe('the plan', () => {
     expect(planSchema.parse(plan)).toEqual(plan)
   })
 
-  it.each([['composed', small], ['openvla', bridge]])('has a reason for every value: %s', (_, declaration) => {
+  it.each([
+    ['composed', small],
+    ['openvla', bridge],
+  ])('has a reason for every value: %s', (_, declaration) => {
     const { plan } = planOf(declaration)
     const leaves: string[] = []
     const walk = (value: unknown, path: (string | number)[]): void => {
-      if (typeof value === 'object' && value !== null) for (const [key, child] of Object.entries(value)) walk(child, [...path, Array.isArray(value) ? Number(key) : key])
+      if (typeof value === 'object' && value !== null)
+        for (const [key, child] of Object.entries(value))
+          walk(child, [...path, Array.isArray(value) ? Number(key) : key])
       else leaves.push(toPointer(path))
     }
     walk(plan.pipeline, [])
@@ -101,7 +106,11 @@ describe('the plan', () => {
     const reversed = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(reversed)
       if (typeof value !== 'object' || value === null) return value
-      return Object.fromEntries(Object.entries(value).reverse().map(([key, child]) => [key, reversed(child)]))
+      return Object.fromEntries(
+        Object.entries(value)
+          .reverse()
+          .map(([key, child]) => [key, reversed(child)]),
+      )
     }
     const { plan } = planOf(bridge)
     const again = planOf(reversed(bridge), reversed(lock) as Lock).plan
@@ -114,7 +123,22 @@ describe('the plan', () => {
   })
 
   it('survives every declaration that can be read', () => {
-    const anything = fc.dictionary(fc.constantFrom('name', 'model', 'data', 'cameras', 'hardware', 'modules', 'training', 'evaluate', 'export', 'normalize', 'rules'), fc.jsonValue())
+    const anything = fc.dictionary(
+      fc.constantFrom(
+        'name',
+        'model',
+        'data',
+        'cameras',
+        'hardware',
+        'modules',
+        'training',
+        'evaluate',
+        'export',
+        'normalize',
+        'rules',
+      ),
+      fc.jsonValue(),
+    )
     fc.assert(
       fc.property(anything, (changes) => {
         const parsedChange = { ...bridge, ...changes } as unknown
@@ -145,7 +169,15 @@ describe('OpenVLA', () => {
       action: { decoder: 'tokens', bins: 256, chunk: 1, vocabulary: 32_000, stopToken: 2 },
       weights: { source: 'openvla/openvla-7b', revision: '31f090d', layout: 'openvla' },
     })
-    expect(model.vision.towers.map(({ name, imageSize, layer, width, tokens: count }) => [name, imageSize, layer, width, count])).toEqual([
+    expect(
+      model.vision.towers.map(({ name, imageSize, layer, width, tokens: count }) => [
+        name,
+        imageSize,
+        layer,
+        width,
+        count,
+      ]),
+    ).toEqual([
       ['vit_large_patch14_reg4_dinov2.lvd142m', 224, -2, 1024, 256],
       ['vit_so400m_patch14_siglip_224', 224, -2, 1152, 256],
     ])
@@ -156,8 +188,15 @@ describe('OpenVLA', () => {
       actionMask: [true, true, true, true, true, true, false],
       clip: true,
     })
-    expect(training).toMatchObject({ accumulation: 2, clip: 1, seed: 7, schedule: { kind: 'cosine', warmup: 1_500, floor: 0 } })
-    expect(datasets).toMatchObject([{ name: 'bridge', cameras: { primary: 'observation.images.image_0' }, state: null, stateDim: 0, actionDim: 7 }])
+    expect(training).toMatchObject({
+      accumulation: 2,
+      clip: 1,
+      seed: 7,
+      schedule: { kind: 'cosine', warmup: 1_500, floor: 0 },
+    })
+    expect(datasets).toMatchObject([
+      { name: 'bridge', cameras: { primary: 'observation.images.image_0' }, state: null, stateDim: 0, actionDim: 7 },
+    ])
     expect(plan.pipeline.parallel).toEqual({ kind: 'fsdp2', shard: 'full', world: 8 })
   })
 
@@ -177,25 +216,54 @@ describe('OpenVLA', () => {
 
   it('takes what is not said from the published recipe, and says so', () => {
     const { plan } = planOf(changed(bridge, { modules: {} }))
-    expect(plan.pipeline.modules.map(({ lr, weightDecay, dtype, storage, recompute }) => [lr, weightDecay, dtype, storage, recompute])).toEqual([
+    expect(
+      plan.pipeline.modules.map(({ lr, weightDecay, dtype, storage, recompute }) => [
+        lr,
+        weightDecay,
+        dtype,
+        storage,
+        recompute,
+      ]),
+    ).toEqual([
       [2e-5, 0, 'bf16', 'fp32', 'none'],
       [2e-5, 0, 'bf16', 'fp32', 'none'],
       [2e-5, 0, 'bf16', 'fp32', 'full'],
     ])
-    expect(plan.notes['/modules/2/lr']).toEqual({ path: ['modules', 'language', 'lr'], from: 'recipe', reason: expect.stringContaining('prismatic/conf/vla.py') as string })
-    const lower = planOf(changed(bridge, { modules: {}, training: { ...bridge.training, lr: 3e-5, weightDecay: 0.2 } })).plan
+    expect(plan.notes['/modules/2/lr']).toEqual({
+      path: ['modules', 'language', 'lr'],
+      from: 'recipe',
+      reason: expect.stringContaining('prismatic/conf/vla.py') as string,
+    })
+    const lower = planOf(
+      changed(bridge, { modules: {}, training: { ...bridge.training, lr: 3e-5, weightDecay: 0.2 } }),
+    ).plan
     expect(moduleOf(lower, 'language')).toMatchObject({ lr: 3e-5, weightDecay: 0.2 })
     expect(lower.notes['/modules/2/lr']).toMatchObject({ path: ['training', 'lr'], from: 'declared' })
   })
 
   it('has the published adapters with the published targets', () => {
-    const adapt = (name: 'vision' | 'projector' | 'language') => ({ adapt: lora({ rank: 32, targets: openvlaLora.targets[name] }) })
-    const { plan } = planOf(changed(bridge, { modules: { vision: adapt('vision'), projector: adapt('projector'), language: adapt('language') } }))
+    const adapt = (name: 'vision' | 'projector' | 'language') => ({
+      adapt: lora({ rank: 32, targets: openvlaLora.targets[name] }),
+    })
+    const { plan } = planOf(
+      changed(bridge, {
+        modules: { vision: adapt('vision'), projector: adapt('projector'), language: adapt('language') },
+      }),
+    )
     expect(plan.pipeline.modules.reduce((sum, { adapterCount }) => sum + (adapterCount as number), 0)).toBe(110_828_288)
-    expect(moduleOf(plan, 'language')).toMatchObject({ lr: 5e-4, weightDecay: 0.01, storage: 'bf16', recompute: 'none', adapt: { rank: 32, alpha: 16, dropout: 0 } })
+    expect(moduleOf(plan, 'language')).toMatchObject({
+      lr: 5e-4,
+      weightDecay: 0.01,
+      storage: 'bf16',
+      recompute: 'none',
+      adapt: { rank: 32, alpha: 16, dropout: 0 },
+    })
     // Without targets: the linears that receive a gradient.
     const live = planOf(changed(bridge, { modules: { vision: { adapt: lora({ rank: 8 }) } } })).plan
-    expect(moduleOf(live, 'vision')).toMatchObject({ adapt: { rank: 8, alpha: 8, targets: null }, adapterCount: (26_888_192 * 8) / 32 })
+    expect(moduleOf(live, 'vision')).toMatchObject({
+      adapt: { rank: 8, alpha: 8, targets: null },
+      adapterCount: (26_888_192 * 8) / 32,
+    })
   })
 
   it('is OpenVLA-OFT with regression', () => {
@@ -225,7 +293,10 @@ describe('OpenVLA', () => {
   it('audits the tensors that the lock knows', () => {
     const { modules } = planOf(bridge).plan.pipeline
     expect(modules).toHaveLength(3)
-    const tensors = { 'projector.fc1.weight': { dtype: 'BF16', shape: [1, 2] }, 'projector.old.weight': { dtype: 'BF16', shape: [1] } }
+    const tensors = {
+      'projector.fc1.weight': { dtype: 'BF16', shape: [1, 2] },
+      'projector.old.weight': { dtype: 'BF16', shape: [1] },
+    }
     const locked = withWeights({ 'openvla/openvla-7b@31f090d': weights(null, { tensors }) })
     const { findings } = resolve(bridge, locked)
     expect(findings.map(({ id, path }) => [id, path.join('.')])).toEqual([['VLA028', 'model.weights']])
@@ -246,8 +317,31 @@ describe('a composed VLA', () => {
       stateDim: 4,
       actionDim: 4,
       weights: null,
-      vision: { fuse: 'channels', towers: [{ name: 'convnext_atto', imageSize: 64, output: 'map', layer: 0, norm: 'native', width: 40, tokens: 256, mean: [0.485, 0.456, 0.406] }] },
-      language: { source: 'config', name: null, tokenizer: 'bytes', spareTokens: 0, hidden: 128, layers: 2, heads: 4, vocab: 320 },
+      vision: {
+        fuse: 'channels',
+        towers: [
+          {
+            name: 'convnext_atto',
+            imageSize: 64,
+            output: 'map',
+            layer: 0,
+            norm: 'native',
+            width: 40,
+            tokens: 256,
+            mean: [0.485, 0.456, 0.406],
+          },
+        ],
+      },
+      language: {
+        source: 'config',
+        name: null,
+        tokenizer: 'bytes',
+        spareTokens: 0,
+        hidden: 128,
+        layers: 2,
+        heads: 4,
+        vocab: 320,
+      },
       action: { decoder: 'regression', chunk: 8, hidden: 128, blocks: 2, queries: 'learnable', slots: 1 },
     })
     expect(plan.pipeline.model.language.config).toMatchObject({ model_type: 'llama', vocab_size: 320 })
@@ -258,7 +352,13 @@ describe('a composed VLA', () => {
       ['language', 369_280, ['language_model.*']],
       ['action', 52_100, ['action_head.*']],
     ])
-    expect(plan.pipeline.modules[0]).toMatchObject({ blocks: ['vision_backbone.featurizer.stages_*.blocks.*'], liveBlocks: [2], dtype: 'fp32', storage: 'fp32', lr: 1e-3 })
+    expect(plan.pipeline.modules[0]).toMatchObject({
+      blocks: ['vision_backbone.featurizer.stages_*.blocks.*'],
+      liveBlocks: [2],
+      dtype: 'fp32',
+      storage: 'fp32',
+      lr: 1e-3,
+    })
   })
 
   it('has sensible sizes of a flow-matching decoder', () => {
@@ -266,14 +366,27 @@ describe('a composed VLA', () => {
     expect(plan.pipeline.model).toMatchObject({
       mask: 'prefix',
       stateDim: 0,
-      action: { decoder: 'flowMatching', attention: 'cross', chunk: 8, hidden: 96, layers: 2, heads: 1, steps: 10, timeAlpha: 1.5, timeBeta: 1 },
+      action: {
+        decoder: 'flowMatching',
+        attention: 'cross',
+        chunk: 8,
+        hidden: 96,
+        layers: 2,
+        heads: 1,
+        steps: 10,
+        timeAlpha: 1.5,
+        timeBeta: 1,
+      },
     })
     expect(plan.pipeline.datasets[0]).toMatchObject({ state: null, stateDim: 0, statistics: { action: {} } })
     expect(Object.keys(plan.pipeline.datasets[0]?.statistics ?? {})).toEqual(['action'])
-    const heads = (hidden: number): unknown => planOf(composedOf({ action: flowMatching({ layers: 1, hidden, chunk: 1 }) })).plan.pipeline.model.action
+    const heads = (hidden: number): unknown =>
+      planOf(composedOf({ action: flowMatching({ layers: 1, hidden, chunk: 1 }) })).plan.pipeline.model.action
     expect(heads(1024)).toMatchObject({ heads: 16 })
     expect(heads(200)).toMatchObject({ heads: 2 })
-    expect(planOf(composedOf({ action: flowMatching({ layers: 2, hidden: 64, chunk: 8 }) })).plan.pipeline.modules[3]?.count).toBe(216_004)
+    expect(
+      planOf(composedOf({ action: flowMatching({ layers: 2, hidden: 64, chunk: 8 }) })).plan.pipeline.modules[3]?.count,
+    ).toBe(216_004)
   })
 
   it('appends one token per bin where actions are tokens', () => {
@@ -293,17 +406,57 @@ describe('a composed VLA', () => {
       language: causalLM('Qwen/Qwen2.5-0.5B', { revision: 'abc' }),
       action: tokens(),
     })
-    const qwen = { model_type: 'qwen2', hidden_size: 896, intermediate_size: 4864, num_hidden_layers: 24, num_attention_heads: 14, num_key_value_heads: 2, vocab_size: 151_936, tie_word_embeddings: true, eos_token_id: 151_643 }
-    const siglip = { model_type: 'siglip', vision_config: { model_type: 'siglip_vision_model', hidden_size: 768, num_hidden_layers: 12, patch_size: 16, image_size: 256 } }
+    const qwen = {
+      model_type: 'qwen2',
+      hidden_size: 896,
+      intermediate_size: 4864,
+      num_hidden_layers: 24,
+      num_attention_heads: 14,
+      num_key_value_heads: 2,
+      vocab_size: 151_936,
+      tie_word_embeddings: true,
+      eos_token_id: 151_643,
+    }
+    const siglip = {
+      model_type: 'siglip',
+      vision_config: {
+        model_type: 'siglip_vision_model',
+        hidden_size: 768,
+        num_hidden_layers: 12,
+        patch_size: 16,
+        image_size: 256,
+      },
+    }
     const known = withWeights({
       siglip: weights(siglip, { image: { mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5] } }),
       tiny: weights(null, { image: { mean: [0.1, 0.2, 0.3], std: [1, 1, 1] } }),
       'Qwen/Qwen2.5-0.5B@abc': weights(qwen),
     })
     const { model, modules } = planOf(declaration, known).plan.pipeline
-    expect(model.vision.towers[0]).toMatchObject({ source: 'transformers', imageSize: 256, layer: -1, width: 768, tokens: 256, mean: [0.5, 0.5, 0.5], config: siglip.vision_config })
-    expect(model.vision.towers[1]).toMatchObject({ weights: './tiny', mean: [0.1, 0.2, 0.3], width: 192, tokens: 196, layer: -2 })
-    expect(model.language).toMatchObject({ hidden: 896, layers: 24, heads: 14, vocab: 152_192, spareTokens: 256, config: qwen })
+    expect(model.vision.towers[0]).toMatchObject({
+      source: 'transformers',
+      imageSize: 256,
+      layer: -1,
+      width: 768,
+      tokens: 256,
+      mean: [0.5, 0.5, 0.5],
+      config: siglip.vision_config,
+    })
+    expect(model.vision.towers[1]).toMatchObject({
+      weights: './tiny',
+      mean: [0.1, 0.2, 0.3],
+      width: 192,
+      tokens: 196,
+      layer: -2,
+    })
+    expect(model.language).toMatchObject({
+      hidden: 896,
+      layers: 24,
+      heads: 14,
+      vocab: 152_192,
+      spareTokens: 256,
+      config: qwen,
+    })
     expect(model.action).toMatchObject({ vocabulary: 152_192, stopToken: 151_643 })
     expect(modules[0]).toMatchObject({ liveBlocks: [12, 11], count: { unknown: true } })
 
@@ -316,9 +469,16 @@ describe('a composed VLA', () => {
   it('says what the catalog lacks', () => {
     const { plan } = planOf(composedOf({ vision: timmVision('eva02_tiny'), projector: mlp({ layers: 2 }) }))
     expect(plan.pipeline.model.vision.towers[0]).toMatchObject({ imageSize: 224, output: 'tokens', layer: -2 })
-    expect(openBecause(plan.pipeline.model.vision.towers[0]?.width)).toBe("The catalog does not describe the timm model 'eva02_tiny'.")
-    expect(planOf(composedOf({ vision: timmVision('eva02_tiny'), projector: spatialSoftArgmax({ points: 2 }) })).plan.pipeline.model.vision.towers[0]).toMatchObject({ output: 'map', layer: -1 })
-    const optional = planOf(composedOf({ vision: timmVision('convnext_atto', { options: { drop_path_rate: 0.1 } }) })).plan
+    expect(openBecause(plan.pipeline.model.vision.towers[0]?.width)).toBe(
+      "The catalog does not describe the timm model 'eva02_tiny'.",
+    )
+    expect(
+      planOf(composedOf({ vision: timmVision('eva02_tiny'), projector: spatialSoftArgmax({ points: 2 }) })).plan
+        .pipeline.model.vision.towers[0],
+    ).toMatchObject({ output: 'map', layer: -1 })
+    const optional = planOf(
+      composedOf({ vision: timmVision('convnext_atto', { options: { drop_path_rate: 0.1 } }) }),
+    ).plan
     expect(openBecause(optional.pipeline.model.vision.towers[0]?.width)).toContain('the options of convnext_atto')
   })
 })
@@ -329,15 +489,34 @@ describe('data', () => {
     const [first] = plan?.pipeline.datasets ?? []
     expect(openBecause(first?.actionDim)).toBe("VLA020: vla.lock.json has no entry for dataset 'data/metaworld'")
     expect(openBecause(first?.statistics)).toBe("VLA020: vla.lock.json has no entry for dataset 'data/metaworld'")
-    expect(openBecause(plan?.pipeline.normalize.actionMask)).toBe("VLA020: vla.lock.json has no entry for dataset 'data/metaworld'")
-    expect(openBecause(plan?.pipeline.model.actionDim)).toBe("VLA020: vla.lock.json has no entry for dataset 'data/metaworld'")
+    expect(openBecause(plan?.pipeline.normalize.actionMask)).toBe(
+      "VLA020: vla.lock.json has no entry for dataset 'data/metaworld'",
+    )
+    expect(openBecause(plan?.pipeline.model.actionDim)).toBe(
+      "VLA020: vla.lock.json has no entry for dataset 'data/metaworld'",
+    )
   })
 
   it('reports a feature that is missing or no vector, and which there are', () => {
-    const { findings } = resolve(changed(small, { data: lerobotDataset({ root: 'data/metaworld', action: 'actions', state: 'observation.image' }) }), lock)
+    const { findings } = resolve(
+      changed(small, {
+        data: lerobotDataset({ root: 'data/metaworld', action: 'actions', state: 'observation.image' }),
+      }),
+      lock,
+    )
     expect(findings.map(({ id, path, message, fix }) => [id, path.join('.'), message, fix])).toEqual([
-      ['VLA025', 'data.state', "Feature 'observation.image' is no vector of numbers (image [64, 48, 3]).", "Use one of 'observation.state', 'action': `state` of lerobotDataset."],
-      ['VLA025', 'data.action', "Feature 'actions' is not in the dataset.", "Use one of 'observation.state', 'action': `action` of lerobotDataset."],
+      [
+        'VLA025',
+        'data.state',
+        "Feature 'observation.image' is no vector of numbers (image [64, 48, 3]).",
+        "Use one of 'observation.state', 'action': `state` of lerobotDataset.",
+      ],
+      [
+        'VLA025',
+        'data.action',
+        "Feature 'actions' is not in the dataset.",
+        "Use one of 'observation.state', 'action': `action` of lerobotDataset.",
+      ],
     ])
   })
 
@@ -345,14 +524,23 @@ describe('data', () => {
     const image = { dtype: 'video', shape: [3, 480, 640], names: ['channels', 'height', 'width'] }
     const features = { ...dataset().features, 'observation.images.front': image, 'observation.images.wrist': image }
     const known: Lock = { ...lock, datasets: { 'data/metaworld': dataset({ features }) } }
-    const cameras = (declaration: Declaration, from = known): unknown => planOf(declaration, from).plan.pipeline.datasets[0]?.cameras
+    const cameras = (declaration: Declaration, from = known): unknown =>
+      planOf(declaration, from).plan.pipeline.datasets[0]?.cameras
     expect(cameras(small)).toEqual({ front: 'observation.images.front' })
-    expect(cameras(composedOf({ cameras: ['front', 'hand', 'wrist'] }))).toEqual({ front: 'observation.images.front', wrist: 'observation.images.wrist' })
-    expect(cameras(changed(composedOf({ cameras: ['front', 'hand'] }), { cameras: { hand: 'observation.images.wrist' } }))).toEqual({ front: 'observation.images.front', hand: 'observation.images.wrist' })
+    expect(cameras(composedOf({ cameras: ['front', 'hand', 'wrist'] }))).toEqual({
+      front: 'observation.images.front',
+      wrist: 'observation.images.wrist',
+    })
+    expect(
+      cameras(changed(composedOf({ cameras: ['front', 'hand'] }), { cameras: { hand: 'observation.images.wrist' } })),
+    ).toEqual({ front: 'observation.images.front', hand: 'observation.images.wrist' })
     expect(cameras(small, lock)).toEqual({ front: 'observation.image' })
     expect(cameras(composedOf({ cameras: ['front', 'wrist'] }), lock)).toEqual({})
     expect(resolve(small, undefined).plan?.pipeline.datasets[0]?.cameras).toEqual({})
-    expect(planOf(small, known).plan.pipeline.datasets[0]).toMatchObject({ video: true, cameraSizes: { 'observation.image': [64, 48], 'observation.images.front': [480, 640] } })
+    expect(planOf(small, known).plan.pipeline.datasets[0]).toMatchObject({
+      video: true,
+      cameraSizes: { 'observation.image': [64, 48], 'observation.images.front': [480, 640] },
+    })
   })
 
   it('takes the cameras of the entry before those of the pipeline', () => {
@@ -374,7 +562,9 @@ describe('data', () => {
   })
 
   it('holds out the last episodes of a share', () => {
-    const holdout = (options: Parameters<typeof lerobotDataset>[0]): unknown => planOf(changed(small, { data: lerobotDataset({ root: 'data/metaworld', ...options }) })).plan.pipeline.datasets[0]?.holdout
+    const holdout = (options: Parameters<typeof lerobotDataset>[0]): unknown =>
+      planOf(changed(small, { data: lerobotDataset({ root: 'data/metaworld', ...options }) })).plan.pipeline.datasets[0]
+        ?.holdout
     expect(holdout({ holdout: '5%' })).toEqual([19])
     expect(holdout({ holdout: '1%' })).toEqual([19])
     expect(holdout({ holdout: '0%' })).toEqual([])
@@ -382,21 +572,39 @@ describe('data', () => {
     expect(holdout({ holdout: '50%', episodes: [3, 1, 7, 5] })).toEqual([7, 5])
     expect(holdout({ holdout: [2, 0] })).toEqual([2, 0])
     expect(holdout({})).toEqual([])
-    const open = resolve(changed(small, { data: lerobotDataset({ root: 'data/metaworld', holdout: '5%' }) }), undefined).plan
+    const open = resolve(
+      changed(small, { data: lerobotDataset({ root: 'data/metaworld', holdout: '5%' }) }),
+      undefined,
+    ).plan
     expect(openBecause(open?.pipeline.datasets[0]?.holdout)).toContain('VLA020')
     expect(open?.pipeline.training.validateEvery).toBe(30)
   })
 })
 
 describe('modules', () => {
-  const freezeOf = (freeze: NonNullable<NonNullable<Declaration['modules']>[string]['freeze']>) => moduleOf(planOf(changed(small, { modules: { vision: { freeze } } })).plan, 'vision')
+  const freezeOf = (freeze: NonNullable<NonNullable<Declaration['modules']>[string]['freeze']>) =>
+    moduleOf(planOf(changed(small, { modules: { vision: { freeze } } })).plan, 'vision')
 
   it('turns freeze schedules into phases', () => {
     expect(freezeOf('never').freeze).toEqual([{ from: 0, trains: 'all', rewarm: 0 }])
     expect(freezeOf('always')).toMatchObject({ freeze: [{ from: 0, trains: 'none', rewarm: 0 }], lr: null })
-    expect(freezeOf(until('75%', { rewarm: '5%' }))).toMatchObject({ freeze: [{ from: 0, trains: 'none', rewarm: 0 }, { from: 450, trains: 'all', rewarm: 30 }], lr: 1e-3 })
-    expect(freezeOf(until('0.01%', { thenTrain: lastLayers(2) })).freeze).toEqual([{ from: 0, trains: { lastLayers: 2 }, rewarm: 0 }])
-    expect(freezeOf([phase({ from: 0, train: lastLayers(1) }), phase({ from: '50%', train: 'none' }), phase({ from: 500, train: 'all', rewarm: 10 })]).freeze).toEqual([
+    expect(freezeOf(until('75%', { rewarm: '5%' }))).toMatchObject({
+      freeze: [
+        { from: 0, trains: 'none', rewarm: 0 },
+        { from: 450, trains: 'all', rewarm: 30 },
+      ],
+      lr: 1e-3,
+    })
+    expect(freezeOf(until('0.01%', { thenTrain: lastLayers(2) })).freeze).toEqual([
+      { from: 0, trains: { lastLayers: 2 }, rewarm: 0 },
+    ])
+    expect(
+      freezeOf([
+        phase({ from: 0, train: lastLayers(1) }),
+        phase({ from: '50%', train: 'none' }),
+        phase({ from: 500, train: 'all', rewarm: 10 }),
+      ]).freeze,
+    ).toEqual([
       { from: 0, trains: { lastLayers: 1 }, rewarm: 0 },
       { from: 300, trains: 'none', rewarm: 0 },
       { from: 500, trains: 'all', rewarm: 10 },
@@ -416,18 +624,32 @@ describe('modules', () => {
   })
 
   it('leaves the learning rate open where nothing gives one', () => {
-    const { lr: _, ...training } = small.training
-    const { plan } = planOf(changed(small, { training, modules: { vision: { lr: 5e-4 }, projector: { freeze: 'always' } } }))
-    expect(plan.pipeline.modules.map(({ lr }) => lr)).toEqual([5e-4, null, { unknown: true, because: 'VLA210' }, { unknown: true, because: 'VLA210' }])
+    const training = { updates: 600, globalBatch: 64, microBatch: 32 }
+    const { plan } = planOf(
+      changed(small, { training, modules: { vision: { lr: 5e-4 }, projector: { freeze: 'always' } } }),
+    )
+    expect(plan.pipeline.modules.map(({ lr }) => lr)).toEqual([
+      5e-4,
+      null,
+      { unknown: true, because: 'VLA210' },
+      { unknown: true, because: 'VLA210' },
+    ])
   })
 
   it('chooses dtypes by the hardware', () => {
-    const dtypes = (hardware: Declaration['hardware'], modules = {}) => moduleOf(planOf(changed(small, { hardware, modules })).plan, 'language')
+    const dtypes = (hardware: Declaration['hardware'], modules = {}) =>
+      moduleOf(planOf(changed(small, { hardware, modules })).plan, 'language')
     expect(dtypes(gpus('H100-SXM-80GB'))).toMatchObject({ dtype: 'bf16', storage: 'fp32' })
     expect(dtypes(gpus('V100-SXM2-32GB'))).toMatchObject({ dtype: 'fp32', storage: 'fp32' })
     expect(dtypes(cpus({ processes: 1 }))).toMatchObject({ dtype: 'fp32', storage: 'fp32' })
-    expect(dtypes(cpus({ processes: 1 }), { language: { dtype: 'fp64' } })).toMatchObject({ dtype: 'fp64', storage: 'fp64' })
-    expect(dtypes(gpus('H100-SXM-80GB'), { language: { freeze: 'always' } })).toMatchObject({ dtype: 'bf16', storage: 'bf16' })
+    expect(dtypes(cpus({ processes: 1 }), { language: { dtype: 'fp64' } })).toMatchObject({
+      dtype: 'fp64',
+      storage: 'fp64',
+    })
+    expect(dtypes(gpus('H100-SXM-80GB'), { language: { freeze: 'always' } })).toMatchObject({
+      dtype: 'bf16',
+      storage: 'bf16',
+    })
   })
 })
 
@@ -435,7 +657,8 @@ describe('the run', () => {
   const pipelineOf = (changes: Partial<Declaration>): Pipeline => planOf(changed(small, changes)).plan.pipeline
 
   it('derives accumulation, or leaves it open', () => {
-    const accumulation = (globalBatch: number, microBatch: number): unknown => pipelineOf({ training: { ...small.training, globalBatch, microBatch } }).training.accumulation
+    const accumulation = (globalBatch: number, microBatch: number): unknown =>
+      pipelineOf({ training: { ...small.training, globalBatch, microBatch } }).training.accumulation
     expect(accumulation(64, 32)).toBe(1)
     expect(accumulation(96, 4)).toBe(12)
     expect(accumulation(65, 32)).toEqual({ unknown: true, because: 'VLA201' })
@@ -445,7 +668,13 @@ describe('the run', () => {
   it('has documented defaults', () => {
     const { pipeline, notes } = planOf(small).plan
     expect(pipeline).toMatchObject({
-      normalize: { state: 'meanStd', action: 'minMax', constant: 'refuse', actionMask: [true, true, true, true], clip: false },
+      normalize: {
+        state: 'meanStd',
+        action: 'minMax',
+        constant: 'refuse',
+        actionMask: [true, true, true, true],
+        clip: false,
+      },
       augment: null,
       loader: { workers: 0 },
       hardware: { kind: 'cpus', processes: 2, nodes: 1 },
@@ -465,7 +694,13 @@ describe('the run', () => {
       launch: [{ kind: 'torchrun' }],
       suppressed: [],
     })
-    for (const pointer of ['/parallel/shard', '/training/clip', '/checkpoint/every', '/modules/0/dtype', '/normalize/action']) {
+    for (const pointer of [
+      '/parallel/shard',
+      '/training/clip',
+      '/checkpoint/every',
+      '/modules/0/dtype',
+      '/normalize/action',
+    ]) {
       expect(notes[pointer]).toMatchObject({ from: 'default' })
     }
   })
@@ -479,7 +714,14 @@ describe('the run', () => {
         loader: { workers: 3 },
         hardware: gpus('H100-SXM-80GB', { perNode: 8, nodes: 2, hostMemory: gib(512), network: 'ib-400' }),
         parallel: ddp(),
-        training: { updates: 1_000, globalBatch: 128, microBatch: 8, lr: 1, clip: 'none', schedule: linearDecay({ warmup: '1%', floor: 0.1 }) },
+        training: {
+          updates: 1_000,
+          globalBatch: 128,
+          microBatch: 8,
+          lr: 1,
+          clip: 'none',
+          schedule: linearDecay({ warmup: '1%', floor: 0.1 }),
+        },
         checkpoint: { every: '20%' },
         track: [wandb({ project: 'p' }), jsonl(), tensorboard()],
         evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'] }),
@@ -488,15 +730,42 @@ describe('the run', () => {
         rules: { VLA302: off('b'), VLA101: off('a') },
       }),
     ).toMatchObject({
-      normalize: { state: 'meanStd', action: 'quantiles', constant: 'zero', actionMask: [true, false, true, true], clip: true },
+      normalize: {
+        state: 'meanStd',
+        action: 'quantiles',
+        constant: 'zero',
+        actionMask: [true, false, true, true],
+        clip: true,
+      },
       augment: { crop: 0.9, brightness: 0, contrast: 0, saturation: 0, hue: 0.05 },
       loader: { workers: 3 },
-      hardware: { kind: 'gpus', gpu: 'H100-SXM-80GB', perNode: 8, nodes: 2, memoryBytes: 80 * 2 ** 30, hostMemoryBytes: 512 * 2 ** 30, network: 'ib-400' },
+      hardware: {
+        kind: 'gpus',
+        gpu: 'H100-SXM-80GB',
+        perNode: 8,
+        nodes: 2,
+        memoryBytes: 80 * 2 ** 30,
+        hostMemoryBytes: 512 * 2 ** 30,
+        network: 'ib-400',
+      },
       parallel: { kind: 'ddp', world: 16 },
-      training: { accumulation: 1, clip: null, schedule: { kind: 'linear', warmup: 10, floor: 0.1 }, validateEvery: 50 },
+      training: {
+        accumulation: 1,
+        clip: null,
+        schedule: { kind: 'linear', warmup: 10, floor: 0.1 },
+        validateEvery: 50,
+      },
       checkpoint: { every: 200, keep: 3 },
       track: [{ kind: 'wandb', project: 'p', entity: null }, { kind: 'jsonl' }, { kind: 'tensorboard' }],
-      evaluate: { env: 'metaworld', tasks: ['reach-v3'], episodes: 20, maxSteps: 500, imageSize: 480, firstSeed: 10_000, actionSteps: 8 },
+      evaluate: {
+        env: 'metaworld',
+        tasks: ['reach-v3'],
+        episodes: 20,
+        maxSteps: 500,
+        imageSize: 480,
+        firstSeed: 10_000,
+        actionSteps: 8,
+      },
       exports: [{ kind: 'lerobot', dtype: 'fp32' }],
       launch: [{ kind: 'slurm', partition: 'gpu', time: '1:00:00', account: null, requeue: true, setup: [] }],
       suppressed: [
@@ -504,7 +773,9 @@ describe('the run', () => {
         { rule: 'VLA302', reason: 'b' },
       ],
     })
-    expect(pipelineOf({ training: { ...small.training, schedule: constant({ warmup: 5 }) } }).training.schedule).toEqual({ kind: 'constant', warmup: 5 })
+    expect(
+      pipelineOf({ training: { ...small.training, schedule: constant({ warmup: 5 }) } }).training.schedule,
+    ).toEqual({ kind: 'constant', warmup: 5 })
   })
 })
 
@@ -518,7 +789,11 @@ describe('a declaration with errors', () => {
       cameras: 7,
     }
     const { plan } = planOf(broken)
-    expect(plan.pipeline.modules[0]).toMatchObject({ lr: { unknown: true, because: 'VLA003' }, dtype: 'bf16', count: 32_280 })
+    expect(plan.pipeline.modules[0]).toMatchObject({
+      lr: { unknown: true, because: 'VLA003' },
+      dtype: 'bf16',
+      count: 32_280,
+    })
     expect(plan.pipeline.loader.workers).toEqual({ unknown: true, because: 'VLA003' })
     expect(plan.pipeline.hardware).toMatchObject({ gpu: 'H100', memoryBytes: { unknown: true, because: 'VLA005' } })
     expect(plan.pipeline.datasets[0]?.cameras).toEqual({ unknown: true, because: 'VLA003' })
