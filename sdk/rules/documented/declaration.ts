@@ -42,7 +42,7 @@ export const declarationEntries: readonly RuleEntry[] = [
     name: 'missing-option',
     summary: 'Options without a default are given.',
     why: 'Nothing stands in for it: every run needs a value here, and a guess could be silently wrong.',
-    fix: 'Add the option.',
+    fix: 'Add the option that the message names.',
     sources: [{ title: 'the vocabulary', at: 'sdk/declare/pipeline.ts', locator: 'declarationSchema' }],
   },
   {
@@ -68,7 +68,7 @@ export const declarationEntries: readonly RuleEntry[] = [
     id: 'VLA007',
     name: 'unwritable-text',
     summary: 'Texts hold neither NUL nor half of a surrogate pair.',
-    why: 'Neither can stand in a file, a command line or a JSON document: the generated project would not be what was declared.',
+    why: 'NUL and lone surrogates cannot stand in a file, a command line or a JSON document: the generated project would not be what was declared.',
     fix: 'Remove the character; it usually comes from a file read in the wrong encoding.',
     sources: [{ title: 'RFC 8259', at: 'https://www.rfc-editor.org/rfc/rfc8259', locator: 'section 8.2: unpaired surrogates are unpredictable' }],
   },

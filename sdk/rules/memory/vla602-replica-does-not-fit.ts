@@ -26,14 +26,12 @@ hardware: gpus('A100-SXM-80GB', { perNode: 2 }),
 modules: { vision: { adapt: lora({ rank: 32 }) }, projector: { adapt: lora({ rank: 32 }) }, language: { adapt: lora({ rank: 32 }) } },
 training: { updates: 1_000, globalBatch: 32, microBatch: 16, lr: 5e-4 },
 parallel: ddp(),`,
-      also: ['VLA092'],
     },
   ],
   invalid: [
     {
       caption: 'Full fine-tuning, replicated.',
       code: `model: openvla({ weights: 'openvla/openvla-7b' }),\ncameras: { primary: 'observation.image' },\nhardware: gpus('H100-SXM-80GB', { perNode: 8 }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 8 },\nparallel: ddp(),`,
-      also: ['VLA092'],
     },
   ],
   check({ plan, known, report }) {

@@ -28,6 +28,12 @@ export const simulatorDoesNotFit = defineRule({
       also: ['VLA505'],
     },
     {
+      caption: 'A state of seven joints.',
+      code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64 }),\nexport: [lerobot()],`,
+      lock: { datasets: { 'data/reach': { features: { 'observation.state': { shape: [7] } }, statistics: { 'observation.state': null } } } },
+      also: ['VLA505'],
+    },
+    {
       caption: 'Two cameras.',
       code: `model: composed({ cameras: ['front', 'wrist'], vision: tower, projector: keyPoints, language: trunk, action: regression({ chunk: 8 }), promptTokens: 96 }),
 cameras: { front: 'observation.image', wrist: 'observation.wrist' },
