@@ -29,7 +29,11 @@ const HARMLESS = new Set(['.git', '.gitattributes', '.github', '.gitlab-ci.yml',
 
 /** Files of a template that lie elsewhere in our package, because others use them too. */
 const SHARED: Readonly<Partial<Record<Template, Readonly<Record<string, string>>>>> = {
-  quickstart: { 'simulation.py': 'templates/runtime/vla_runtime/simulation.py' },
+  quickstart: {
+    'pipeline.ts': 'examples/quickstart/pipeline.ts',
+    'record.py': 'examples/quickstart/record.py',
+    'simulation.py': 'templates/runtime/vla_runtime/simulation.py',
+  },
 }
 
 /** Names that npm does not pack, or treats specially, under their own name. */
