@@ -65,15 +65,12 @@ export async function loadDeclaration(file: string): Promise<Loaded> {
 }
 
 let loads = 0
-let hooked = false
 
 /**
  * Resolution hooks that answer before tsx does: our package is this SDK, and the user's TypeScript is modules, whatever the `type` of a
  * package.json around it (or the lack of one) says. In a folder of sources (our own tests) tsx has to see our file to be able to read it.
  */
 function addHooks(): void {
-  if (hooked) return
-  hooked = true
   const isSource = import.meta.url.endsWith('.ts')
   const own = new URL(isSource ? '../index.ts' : '../index.js', import.meta.url).href
   const answer = isSource ? `return next(${JSON.stringify(own)}, context)` : `return { url: ${JSON.stringify(own)}, format: 'module', shortCircuit: true }`
