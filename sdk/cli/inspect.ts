@@ -73,8 +73,9 @@ export async function inspect(argument: string | undefined, io: Io): Promise<Ins
   const parsed = parseDeclaration(from.declaration)
   const locked = loadLock(from.declaration, from.folder)
   const resolved = resolve(parsed.declaration, locked.lock, parsed)
-  const findings = [...parsed.findings, ...locked.findings, ...resolved.findings, ...(resolved.plan === undefined ? [] : runRules(resolved.plan))]
-  const lockWritten = locked.missing && writeLock(from.folder, locked.fresh)
+  const reported = [...parsed.findings, ...locked.findings, ...resolved.findings]
+  const findings = resolved.plan === undefined ? reported : [...reported, ...runRules(resolved.plan, { reported })]
+  const lockWritten = locked.missing && locked.lock !== undefined && writeLock(from.folder, locked.lock)
   return { ...from, plan: resolved.plan, lock: locked.lock, lockWritten, findings }
 }
 

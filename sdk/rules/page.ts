@@ -45,8 +45,8 @@ function examples(heading: string, list: readonly Example[]): Block[] {
   ]
 }
 
-/** The page as Markdown. `format`: how code is laid out. */
-export function toMarkdown(entry: RuleEntry, format: (code: string) => string = (code) => code): string {
+/** The page as Markdown. `format`: how TypeScript and JSON are laid out. */
+export function toMarkdown(entry: RuleEntry, format: (code: string) => string): string {
   const body = blocks(entry).map((block) => {
     switch (block.kind) {
       case 'heading':
@@ -59,18 +59,18 @@ export function toMarkdown(entry: RuleEntry, format: (code: string) => string = 
         return [
           escapeMarkdown(block.caption),
           `\`\`\`ts\n${format(block.code)}\n\`\`\``,
-          ...(block.lock === undefined ? [] : ['where vla.lock.json says', `\`\`\`json\n${block.lock}\n\`\`\``]),
+          ...(block.lock === undefined ? [] : ['where vla.lock.json says', `\`\`\`json\n${format(block.lock)}\n\`\`\``]),
         ].join('\n\n')
     }
   })
   return `# ${entry.id} ${entry.name}\n\n${body.join('\n\n')}\n`
 }
 
-/** Underscores, asterisks and angle brackets of names are not markup; code between back-ticks stays as it is. */
+/** Asterisks, angle brackets and outer underscores of names are not markup; code between back-ticks stays as it is. */
 function escapeMarkdown(text: string): string {
   return text
     .split(/(`[^`]*`)/)
-    .map((part) => (part.startsWith('`') ? part : part.replace(/[_*<>]/g, '\\$&')))
+    .map((part) => (part.startsWith('`') ? part : part.replace(/[*<>]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])/g, '\\$&')))
     .join('')
 }
 

@@ -81,7 +81,7 @@ function unknownFindings(missing: ReadonlyMap<string, ReadonlySet<string>>, repo
     const [, cause, text] = /^(VLA\d{3})(?:: (.*))?$/s.exec(because) ?? [undefined, undefined, because]
     // The id alone names a finding that has been made; with a text it names what the lock lacks, which may have been said too.
     if (text === undefined || reported.some((finding) => finding.id === cause)) return []
-    const data = { because: text.charAt(0).toUpperCase() + text.slice(1), rules: [...ids].sort().join(', ') }
+    const data = { because: text.replace(/^the /, 'The '), rules: [...ids].sort().join(', ') }
     return [findingOf(couldNotLook, { message: cause === undefined ? 'undescribed' : 'missing', at: [], data }, () => [])]
   })
 }
