@@ -36,7 +36,9 @@ class Adapters:
 
     def count(self) -> int:
         """Number of the adapters' parameters."""
-        return sum(parameter.numel() for name, parameter in self.partition.named_parameters() if saved_name(name) is None)
+        return sum(
+            parameter.numel() for name, parameter in self.partition.named_parameters() if saved_name(name) is None
+        )
 
     @torch.no_grad()
     def initialise(self) -> None:
@@ -93,7 +95,9 @@ def adapt(model: nn.Module, partition: Partition, *, seed: int) -> Adapters:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*Already found a `peft_config` attribute.*")
             warnings.filterwarnings("ignore", message=".*multiple adapters.*")
-            inject_adapter_in_model(config, model, _ADAPTER, low_cpu_mem_usage=any(p.is_meta for p in model.parameters()))
+            inject_adapter_in_model(
+                config, model, _ADAPTER, low_cpu_mem_usage=any(p.is_meta for p in model.parameters())
+            )
     partition.set_flags()  # peft has frozen all but its own
     return Adapters(partition, seed, layers)
 
@@ -111,24 +115,32 @@ def _targets(model: nn.Module, partition: Partition, module: Module, lora: Lora)
         if isinstance(layer, _ADAPTABLE) and any(alias in owned for alias in weights.get(layer.weight, []))
     }
     if lora.targets is None:
-        chosen = [name for name, layer in candidates.items() if isinstance(layer, nn.Linear) and f"{name}.weight" not in dead]
+        chosen = [
+            name for name, layer in candidates.items() if isinstance(layer, nn.Linear) and f"{name}.weight" not in dead
+        ]
     else:
         chosen = []
         hit: set[str] = set()
         for name in candidates:
-            found = [t for t in lora.targets if (matches(name, [t]) if "*" in t else name == t or name.endswith(f".{t}"))]
+            found = [
+                t for t in lora.targets if (matches(name, [t]) if "*" in t else name == t or name.endswith(f".{t}"))
+            ]
             hit.update(found)
             if found:
                 chosen.append(name)
         missing = [target for target in lora.targets if target not in hit]
         if missing:
-            raise UserError(f"The LoRA targets {missing} of module {module.name} name no linear or convolution layer of it.")
+            raise UserError(
+                f"The LoRA targets {missing} of module {module.name} name no linear or convolution layer of it."
+            )
     if not chosen:
         raise UserError(f"Module {module.name} has no linear layer to adapt.")
     for name in chosen:
         aliases = weights[candidates[name].weight]
         if len(aliases) > 1:
-            raise UserError(f"{' and '.join(aliases)} are tied; an adapter on {name} would untie them. Leave it out of the targets.")
+            raise UserError(
+                f"{' and '.join(aliases)} are tied; an adapter on {name} would untie them. Leave it out of the targets."
+            )
     return chosen
 
 

@@ -217,7 +217,9 @@ class Partition:
             for pattern in module.dead:
                 hits = [name for name in names if fnmatchcase(name, pattern)]
                 if not hits:
-                    raise UserError(f"The pattern {pattern} of module {module.name}'s dead parameters matches none of them.")
+                    raise UserError(
+                        f"The pattern {pattern} of module {module.name}'s dead parameters matches none of them."
+                    )
                 dead.update(hits)
         return dead
 
@@ -228,19 +230,26 @@ class Partition:
             depth = pattern.count(".")
             stack = [name for name in submodules if name.count(".") == depth and fnmatchcase(name, pattern)]
             foreign = [
-                name for name, owner in self._owner.items() if owner != module.name and any(name.startswith(f"{block}.") for block in stack)
+                name
+                for name, owner in self._owner.items()
+                if owner != module.name and any(name.startswith(f"{block}.") for block in stack)
             ]
             if not stack:
-                raise UserError(f"The pattern {pattern} of module {module.name}'s blocks matches no submodule of the model.")
+                raise UserError(
+                    f"The pattern {pattern} of module {module.name}'s blocks matches no submodule of the model."
+                )
             if foreign:
-                raise UserError(f"The blocks {pattern} of module {module.name} hold {foreign[0]}, which belongs to {self._owner[foreign[0]]}.")
+                raise UserError(
+                    f"The blocks {pattern} of module {module.name} hold {foreign[0]}, which belongs to {self._owner[foreign[0]]}."
+                )
             stacks.append(stack)
         return stacks
 
     def _find_live_blocks(self, module: str) -> list[list[str]]:
         live = [name for name in self.names(module) if name not in self._dead]
         return [
-            [block for block in stack if any(name.startswith(f"{block}.") for name in live)] for stack in self._blocks[module]
+            [block for block in stack if any(name.startswith(f"{block}.") for name in live)]
+            for stack in self._blocks[module]
         ]
 
     def blocks(self, module: str) -> list[list[str]]:
@@ -294,7 +303,9 @@ class Partition:
             raise UserError(f"{where} has no freeze phase; a module that always trains has [AllTrain()].")
         ends = [phase.until for phase in module.freeze[:-1]]
         if any(end is None for end in ends) or module.freeze[-1].until is not None:
-            raise UserError(f"{where}: every freeze phase but the last says `until`, and the last does not: {list(module.freeze)}.")
+            raise UserError(
+                f"{where}: every freeze phase but the last says `until`, and the last does not: {list(module.freeze)}."
+            )
         bounds = [0, *(end for end in ends if end is not None)]
         if any(later <= earlier for earlier, later in zip(bounds, bounds[1:], strict=False)):
             raise UserError(f"{where}: the freeze phases' `until` must rise from above 0: {list(module.freeze)}.")
@@ -304,12 +315,16 @@ class Partition:
                     raise UserError(f"{where} has a LastLayers phase, but no blocks to count.")
                 for pattern, stack in zip(module.blocks, self.live_blocks(module.name), strict=True):
                     if not 1 <= phase.count <= len(stack):
-                        raise UserError(f"{where}: LastLayers({phase.count}), but {pattern} has {len(stack)} live blocks.")
+                        raise UserError(
+                            f"{where}: LastLayers({phase.count}), but {pattern} has {len(stack)} live blocks."
+                        )
         if module.lr is None and any(not isinstance(phase, Frozen) for phase in module.freeze):
             raise UserError(f"{where} trains but has no learning rate.")
 
     def _check_something_trains(self) -> None:
-        updates = {0} | {phase.until for module in self.modules.values() for phase in module.freeze if phase.until is not None}
+        updates = {0} | {
+            phase.until for module in self.modules.values() for phase in module.freeze if phase.until is not None
+        }
         for update in sorted(updates):
             phases = [module.freeze[self.phase_at(module.name, update)] for module in self.modules.values()]
             if all(isinstance(phase, Frozen) for phase in phases):

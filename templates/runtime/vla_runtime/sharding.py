@@ -209,7 +209,9 @@ def _replicate(model: nn.Module, mesh: DeviceMesh, partition: Partition) -> None
                 "after it was built are never synchronised. Use fsdp2()."
             )
         if torch.promote_types(module.storage_dtype, module.compute_dtype) != module.storage_dtype:
-            raise UserError(f"Module {module.name} is stored in {module.storage} but computes in {module.dtype}; ddp cannot. Use fsdp2().")
+            raise UserError(
+                f"Module {module.name} is stored in {module.storage} but computes in {module.dtype}; ddp cannot. Use fsdp2()."
+            )
         if module.compute_dtype != module.storage_dtype:
             for root in partition.roots(module.name):
                 child = model.get_submodule(root)

@@ -3,12 +3,15 @@
 import multiprocessing
 import os
 import pickle
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 TIMEOUT_S = 120.0  # of a collective, and of a task's last answer after the first
 
@@ -53,17 +56,20 @@ class Pool:
         self._processes: list[multiprocessing.Process] = []
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")  # imports once, so that a pool starts again within a second
+        context.set_forkserver_preload(["twins"])
         handle, store = tempfile.mkstemp(prefix="vla-pool-")
         os.close(handle)
         os.unlink(store)
-        for rank in range(self.world):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(rank, self.world, store, theirs), daemon=True)
-            process.start()
-            theirs.close()
-            self._connections.append(ours)
-            self._processes.append(process)  # pyright: ignore[reportArgumentType] - a SpawnProcess is one
+        path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+        with patch.dict(os.environ, PYTHONPATH=path):  # the server, which starts with the first process, knows no other
+            for rank in range(self.world):
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_serve, args=(rank, self.world, store, theirs), daemon=True)
+                process.start()
+                theirs.close()
+                self._connections.append(ours)
+                self._processes.append(process)  # pyright: ignore[reportArgumentType] - a ForkServerProcess is one
 
     def run(self, function: Callable[..., Any], **arguments: Any) -> list[Any]:
         """Calls `function(**arguments)` on every rank (it must be importable) and returns the results in rank order."""
@@ -89,7 +95,9 @@ class Pool:
         if broken:
             self.close()
         if broken or not all(ok for ok, _ in answers.values()):
-            raise RemoteError("\n".join(f"rank {rank}: {value}" for rank, (ok, value) in sorted(answers.items()) if not ok))
+            raise RemoteError(
+                "\n".join(f"rank {rank}: {value}" for rank, (ok, value) in sorted(answers.items()) if not ok)
+            )
         return [answers[rank][1] for rank in range(self.world)]
 
     def close(self) -> None:

@@ -39,9 +39,15 @@ def test_each_parameter_has_one_module_and_dead_ones_are_set_aside() -> None:
     [
         (toy.toy_modules()[:3], ["action_head.0.weight", "no module", "language_model.*"]),
         ([*toy.toy_modules(), Module("extra", ["*.fc1.*"], lr=1.0)], ["fc1", "several modules", "extra (*.fc1.*)"]),
-        (toy.toy_modules(action={"parameters": ["action_head.*", "head.*"]}), ["match no parameter", "head.* (action)"]),
+        (
+            toy.toy_modules(action={"parameters": ["action_head.*", "head.*"]}),
+            ["match no parameter", "head.* (action)"],
+        ),
         (toy.toy_modules(vision={"dead": ["vision_backbone.blocks.9.*"]}), ["vision_backbone.blocks.9.*", "dead"]),
-        (toy.toy_modules(vision={"blocks": ["vision_backbone.layers.*"]}), ["vision_backbone.layers.*", "blocks", "no submodule"]),
+        (
+            toy.toy_modules(vision={"blocks": ["vision_backbone.layers.*"]}),
+            ["vision_backbone.layers.*", "blocks", "no submodule"],
+        ),
         ([*toy.toy_modules(), toy.toy_modules()[0]], ["twice", "vision"]),
         (toy.toy_modules(action={"lr": None}), ["action", "no learning rate"]),
         (toy.toy_modules(action={"freeze": []}), ["action", "no freeze phase"]),
@@ -52,7 +58,8 @@ def test_each_parameter_has_one_module_and_dead_ones_are_set_aside() -> None:
         (toy.toy_modules(vision={"freeze": [LastLayers(4)]}), ["vision", "3 live blocks"]),
         (
             toy.toy_modules(
-                vision={"freeze": [AllTrain(3), Frozen()]}, **{name: {"freeze": [Frozen()]} for name in ("projector", "language", "action")}
+                vision={"freeze": [AllTrain(3), Frozen()]},
+                **{name: {"freeze": [Frozen()]} for name in ("projector", "language", "action")},
             ),
             ["update 3", "nothing to train"],
         ),
@@ -111,7 +118,9 @@ def test_phases_and_learning_rates() -> None:
 
 def test_a_phase_that_was_left_is_not_entered_again() -> None:
     parts = _partition(vision={"freeze": [Frozen(8), AllTrain()]})
-    parts.load_state_dict({"vision": 1, "projector": 0, "language": 0, "action": 0})  # under the old plan the boundary was at 3
+    parts.load_state_dict(
+        {"vision": 1, "projector": 0, "language": 0, "action": 0}
+    )  # under the old plan the boundary was at 3
     optimizer = optim.adamw(parts)
     parts.enter_phase(4, optimizer, optim.constant(optimizer))
     assert parts.phase["vision"] == 1 and parts.trainable("vision")
@@ -190,7 +199,11 @@ def _train(case: twins.Case, start: int, stop: int, state: dict[str, Any] | None
         "phases": parts.state_dict(),
         "schedule": schedule.state_dict(),
         "weights": {name: whole(parameter) for name, parameter in parameters.items()},
-        "optimizer": {n: {k: whole(v) for k, v in optimizer.state[p].items()} for n, p in parameters.items() if p in optimizer.state},
+        "optimizer": {
+            n: {k: whole(v) for k, v in optimizer.state[p].items()}
+            for n, p in parameters.items()
+            if p in optimizer.state
+        },
     }
 
 
@@ -242,7 +255,9 @@ def _layout(strategy: sharding.Strategy, reduce: torch.dtype) -> dict[str, Any]:
     frozen: dict[str, Any] = {"dtype": "bf16", "storage": "bf16", "freeze": [Frozen()]}
     model = toy.Toy()
     names = list(model.state_dict())
-    parts = Partition(model, toy.toy_modules(vision={**frozen, "recompute": "full"}, language={"dtype": "bf16", "recompute": "full"}))
+    parts = Partition(
+        model, toy.toy_modules(vision={**frozen, "recompute": "full"}, language={"dtype": "bf16", "recompute": "full"})
+    )
     recompute.add_recompute(model, parts)
     sharding.shard(model, mesh.device_mesh(shard=2, device="cpu"), parts, strategy=strategy, reduce=reduce)
     local = {name: p.to_local() if isinstance(p, DTensor) else p for name, p in parts.named_parameters()}

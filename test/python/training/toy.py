@@ -1,5 +1,6 @@
 """A policy of a few thousand parameters with the protocol of ComposedVLA: for what does not depend on the real model."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -60,7 +61,9 @@ class Trunk(nn.Module):
         self.layers = nn.ModuleList(Block(WIDTH) for _ in range(2))
         self.norm = nn.LayerNorm(WIDTH)
 
-    def forward(self, patches: torch.Tensor, prompt: torch.Tensor, state: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, patches: torch.Tensor, prompt: torch.Tensor, state: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
         """patches [B, N, D], prompt [B, L], state [B, 1, D], mask [B, N + L + 1, N + L + 1]."""
         x = torch.cat([patches, self.embed_tokens(prompt), state], 1)
         for layer in self.layers:
@@ -97,7 +100,9 @@ class Toy(nn.Module):
         mask = seen[:, None, :].expand(-1, seen.shape[1], -1)
         if self.mask == "causal":
             mask = mask.tril()
-        x = self.language_model(cast(self.language_model, patches), batch.prompt, cast(self.language_model, state), mask)
+        x = self.language_model(
+            cast(self.language_model, patches), batch.prompt, cast(self.language_model, state), mask
+        )
         x = x[:, :PATCHES].mean(1) + x[:, -1]
         return self.action_head(cast(self.action_head, x)).unflatten(-1, (CHUNK, ACTION))
 
@@ -113,7 +118,7 @@ class Toy(nn.Module):
         return batch.valid.sum() * batch.actions.shape[-1]
 
 
-def toy_modules(**changes: dict[str, object]) -> list[Module]:
+def toy_modules(**changes: Mapping[str, object]) -> list[Module]:
     """The toy's modules; `changes` are per module."""
     declared: dict[str, dict[str, object]] = {
         "vision": {

@@ -44,7 +44,13 @@ class Case:
 
     def __str__(self) -> str:
         words = [self.strategy, self.decoder, f"x{self.accumulation}"]
-        flags = {"recompute": self.recompute == "full", "lora": self.adapt, "ragged": self.ragged, "boundary": self.boundary, "bf16": self.bf16}
+        flags = {
+            "recompute": self.recompute == "full",
+            "lora": self.adapt,
+            "ragged": self.ragged,
+            "boundary": self.boundary,
+            "bf16": self.bf16,
+        }
         return "-".join(words + [word for word, said in flags.items() if said] + ([self.mutant] if self.mutant else []))
 
 
@@ -77,11 +83,24 @@ def build(case: Case) -> nn.Module:
         "std": [0.2, 0.3, 0.4],
         "options": {"patch_size": 4, "embed_dim": 16, "depth": 4, "num_heads": 2},
     }
-    llama = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 259}
+    llama = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "vocab_size": 259,
+    }
     decoders = {
         "tokens": {"decoder": "tokens", "chunk": toy.CHUNK, "bins": 16},
         "regression": {"decoder": "regression", "chunk": toy.CHUNK, "hidden": 16, "blocks": 1},
-        "flowMatching": {"decoder": "flowMatching", "chunk": toy.CHUNK, "hidden": 16, "layers": 2, "heads": 2, "steps": 2},
+        "flowMatching": {
+            "decoder": "flowMatching",
+            "chunk": toy.CHUNK,
+            "hidden": 16,
+            "layers": 2,
+            "heads": 2,
+            "steps": 2,
+        },
     }
     return ComposedVLA(
         VLAConfig(
@@ -104,7 +123,11 @@ def modules(case: Case) -> list[partition.Module]:
     for name, change in changes.items():
         change["dtype"] = "fp64" if not case.bf16 else "fp32" if name == "action" else "bf16"
     if case.boundary:
-        changes["vision"]["freeze"] = [partition.Frozen(1), partition.LastLayers(1, until=2, rewarm=2), partition.AllTrain()]
+        changes["vision"]["freeze"] = [
+            partition.Frozen(1),
+            partition.LastLayers(1, until=2, rewarm=2),
+            partition.AllTrain(),
+        ]
         changes["projector"]["freeze"] = [partition.AllTrain(1), partition.Frozen(2), partition.AllTrain(rewarm=2)]
         changes["language"]["freeze"] = [partition.LastLayers(1, until=2), partition.AllTrain()]
     if case.adapt:
@@ -129,10 +152,14 @@ def adapter_values(name: str, shape: torch.Size) -> torch.Tensor:
 def noise(update: int, position: int, shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
     """Noise and time of a sample, from the update and its position in the global batch."""
     generator = torch.Generator().manual_seed(1_000 * update + position)
-    return torch.randn(shape, generator=generator, dtype=torch.float64), torch.rand((), generator=generator, dtype=torch.float64)
+    return torch.randn(shape, generator=generator, dtype=torch.float64), torch.rand(
+        (), generator=generator, dtype=torch.float64
+    )
 
 
-def samples(case: Case, update: int, positions: list[int], noise_of: Callable[[int], int] = lambda position: position) -> Batch:
+def samples(
+    case: Case, update: int, positions: list[int], noise_of: Callable[[int], int] = lambda position: position
+) -> Batch:
     """The samples at these positions of the update's global batch."""
     made: list[dict[str, torch.Tensor]] = []
     length = 7
@@ -229,7 +256,11 @@ def _trains(case: Case, name: str, update: int) -> bool:
 
 def _lr(case: Case, name: str, update: int) -> float:
     peak = {"vision": 3e-3, "projector": 1e-2, "language": 5e-3, "action": 1e-2}[_module_of(name)]
-    ramp = (update + 1) / WARMUP if update < WARMUP else 0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * (update - WARMUP) / (10 - WARMUP)))
+    ramp = (
+        (update + 1) / WARMUP
+        if update < WARMUP
+        else 0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * (update - WARMUP) / (10 - WARMUP)))
+    )
     if case.boundary and _module_of(name) == "vision" and name.startswith(f"{TOWER[case.decoder == 'toy']}.2."):
         ramp *= min(1.0, (update - 1 + 1) / 2)
     if case.boundary and _module_of(name) == "projector" and update >= 2:
@@ -351,7 +382,11 @@ def _mutated(case: Case) -> Iterator[None]:
                 yield
         case "phase one update late":
             enter = partition.Partition.enter_phase
-            with patch.object(partition.Partition, "enter_phase", lambda self, u, o, s: (enter(self, max(0, u - 1), o, s), s.apply(u))[0]):
+            with patch.object(
+                partition.Partition,
+                "enter_phase",
+                lambda self, u, o, s: (enter(self, max(0, u - 1), o, s), s.apply(u))[0],
+            ):
                 yield
         case "decay on biases":
             with patch.object(optim, "decays", lambda name, parameter, bias_and_norm=False: True):
@@ -444,5 +479,7 @@ def differences(case: Case, ours: Result, plain: Result) -> dict[str, float]:
     for a, b in zip(ours.norms, plain.norms, strict=True):
         for module, norm in a.items():
             expected = b.get(module, 0.0)
-            worst["norms"] = max(worst.get("norms", 0.0), abs(norm - expected) / max(expected, 1e-300) if norm or expected else 0.0)
+            worst["norms"] = max(
+                worst.get("norms", 0.0), abs(norm - expected) / max(expected, 1e-300) if norm or expected else 0.0
+            )
     return worst
