@@ -36,7 +36,6 @@ import { tokensOutOfBounds } from './model/vla515-tokens-out-of-bounds.ts'
 import { tokensSeeAhead } from './model/vla516-tokens-see-ahead.ts'
 import { towersDoNotFuse } from './model/vla519-towers-do-not-fuse.ts'
 import { headNotDivisible } from './model/vla520-head-not-divisible.ts'
-import { littleRoomForInstructions } from './model/vla523-little-room-for-instructions.ts'
 import { exportTwice } from './outputs/vla701-export-twice.ts'
 import { simulatorDoesNotFit } from './outputs/vla702-simulator-does-not-fit.ts'
 import { renderedAtAnotherSize } from './outputs/vla703-rendered-at-another-size.ts'
@@ -121,7 +120,6 @@ export const rules: readonly Rule[] = [
   towersDoNotFuse,
   headNotDivisible,
   datasetNamedTwice,
-  littleRoomForInstructions,
   stateDoesNotFit,
   replicaDoesNotFit,
   gatheredDoesNotFit,
