@@ -90,7 +90,7 @@ export function makeLock(declaration: unknown, pipelineDir: string): { lock: Loc
  *
  * @returns `lock`: what to plan with; undefined when neither file nor data know anything. `fresh`: what `vla lock` writes (entries of
  *   the file stay where the declaration still names them and nothing could be looked at). `missing`: whether the file lacks an entry
- *   that `fresh` has, so that `check` may write it.
+ *   that is at hand and sound, so that `check` may write `lock` (not `fresh`, which would settle a disagreement in silence).
  */
 export function loadLock(
   declaration: unknown,
@@ -134,7 +134,9 @@ export function loadLock(
       ),
   )
   const empty = Object.keys(lock.datasets).length === 0 && Object.keys(lock.weights).length === 0
-  const missing = [...Object.keys(fresh.datasets), ...Object.keys(fresh.weights)].some((key) => !known.has(key))
+  const sound = file.findings.length === 0 && made.findings.every(({ severity }) => severity !== 'error')
+  const missing =
+    sound && [...Object.keys(fresh.datasets), ...Object.keys(fresh.weights)].some((key) => !known.has(key))
   return {
     lock: empty ? undefined : lock,
     fresh,

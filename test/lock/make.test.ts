@@ -190,4 +190,23 @@ describe('compareLock and loadLock', () => {
       findings: [],
     })
   })
+
+  it('lets check write neither over a broken file, nor what is broken, nor over a disagreement', () => {
+    const folder = project()
+    writeFileSync(join(folder, lockFileName), '<<<<<<< HEAD')
+    expect(loadLock(declaration, folder).missing).toBe(false)
+    rmSync(join(folder, lockFileName))
+
+    const { lock } = makeLock(declaration, folder)
+    writeLock(folder, { ...lock, weights: {} })
+    writeDataset(join(folder, 'data/arm'), { 'meta/info.json': JSON.stringify(info({ fps: 10 })) })
+    const loaded = loadLock(declaration, folder)
+    expect(loaded.missing).toBe(true)
+    expect(loaded.lock?.datasets['data/arm']?.fps).toBe(80)
+    expect(loaded.fresh.datasets['data/arm']?.fps).toBe(10)
+    expect(briefly(loaded.findings)).toContain('VLA023 error data.0.from.root')
+
+    writeDataset(join(folder, 'data/arm'), { 'data/chunk-000/file-000.parquet': Buffer.from('PAR1') })
+    expect(loadLock(declaration, folder).missing).toBe(false)
+  })
 })
