@@ -24,5 +24,6 @@ async function explain(argument: string, io: Io): Promise<Outcome> {
   }
   const { name, area, severity, since, summary, why, fix, suppress, sources } = entry
   const rule = { id, name, area, severity, since, summary, why, fix, suppress, sources }
-  return { exit: EXIT.ok, data: { rule, page: page.toMarkdown(entry) }, text: page.explain(id, Math.min(io.stderr.columns, 100)) ?? '' }
+  const text = page.explain(id, Math.min(io.stderr.columns, 100)) ?? ''
+  return { exit: EXIT.ok, data: { rule, page: text }, text }
 }

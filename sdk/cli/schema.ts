@@ -88,7 +88,7 @@ const commands = {
   },
   run: { project: z.string(), run: z.string(), updates: count, last: update.nullable() },
   pack: { project: z.string() },
-  explain: { rule, page: z.string().describe('markdown') },
+  explain: { rule, page: z.string().describe('as printed without --json') },
   rules: {
     file: z.string().nullable(),
     rules: z.array(rule.extend({ findings: count.nullable(), off: z.string().nullable() })),
