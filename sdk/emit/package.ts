@@ -2,6 +2,7 @@
 import { isKnown, type Pipeline } from '../plan/plan.ts'
 import { valueAt } from '../plan/notes.ts'
 import { dataPhrase, grouped, hardwarePhrase, modelPhrase, parallelPhrase, runFolder, writtenBy, type Project } from './project.ts'
+import { float } from './python/literal.ts'
 import { requirementsFor, requirementText } from './requirements.ts'
 import { oneLine } from './text.ts'
 import { tomlString, tomlStrings } from './toml.ts'
@@ -51,9 +52,9 @@ hooks.py -linguist-generated
 /** Text inside a sentence or table cell of Markdown: one line, nothing in it is markup. */
 export function markdown(text: string): string {
   return oneLine(text)
-    .replace(/[\\`*[\]<>|~&$]/g, '\\$&')
+    .replace(/[\\`*[<|~&$]/g, '\\$&')
     .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, '\\_')
-    .replace(/^([#+=-]|\d+(?=[.)]))/, '\\$1')
+    .replace(/^([#+=>-]|\d+(?=[.)]))/, '\\$1')
 }
 
 /** Code in Markdown, with a fence that the text does not contain. */
@@ -92,11 +93,11 @@ Read train.py from top to bottom: it is the whole recipe. model.py is the archit
 
 | module | trains | learning rate | weight decay | computes in | parameters |
 |---|---|---|---|---|---|
-${pipeline.modules.map((module) => `| ${markdown(module.name)} | ${trains(module, pipeline)} | ${isKnown(module.lr) ? (module.lr ?? '') : 'unknown'} | ${module.lr === null ? '' : module.weightDecay} | ${module.dtype} | ${isKnown(module.count) ? grouped(module.count) : 'unknown'}${isKnown(module.deadCount) && module.deadCount > 0 ? ` (${grouped(module.deadCount)} dead)` : ''} |`).join('\n')}
+${pipeline.modules.map((module) => `| ${markdown(module.name)} | ${trains(module, pipeline)} | ${isKnown(module.lr) && module.lr !== null ? float(module.lr).text : ''} | ${module.lr === null ? '' : module.weightDecay} | ${module.dtype} | ${isKnown(module.count) ? grouped(module.count) : 'unknown'}${isKnown(module.deadCount) && module.deadCount > 0 ? ` (${grouped(module.deadCount)} dead)` : ''} |`).join('\n')}
 
 ## What was decided, and why
 
-What pipeline.ts says is not repeated here.
+What pipeline.ts says is not repeated here. What was read from data and weights, and the sizes that follow from it, are in plan.json.
 
 | what | value | where from | why |
 |---|---|---|---|
@@ -134,9 +135,13 @@ function trains(module: Pipeline['modules'][number], pipeline: Pipeline): string
   return `${what}${phases.join(', ')}${module.freeze.length === 1 ? '' : ` of ${grouped(pipeline.training.updates)}`}`
 }
 
+/** A decision: not what the user said, not what was read or counted, and not that something optional is absent. */
 function decisions({ plan }: Project): string {
+  const facts = /\/(?:count|deadCount|adapterCount|memoryBytes)$|^\/(?:modules|datasets)\/\d+$/
+  const absent = (decided: unknown): boolean => decided === null || (Array.isArray(decided) && decided.length === 0)
   const rows = Object.entries(plan.notes)
-    .filter(([, note]) => note.from !== 'declared')
+    .filter(([pointer, note]) => note.from !== 'declared' && note.from !== 'lock' && !facts.test(pointer))
+    .filter(([pointer, note]) => note.from !== 'default' || !absent(valueAt(plan.pipeline, pointer)))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([pointer, note]) => {
       const decided = valueAt(plan.pipeline, pointer)
@@ -157,7 +162,8 @@ function readable(pointer: string, pipeline: Pipeline): string {
 function shown(decided: unknown): string {
   if (decided === undefined) return ''
   if (!isKnown(decided)) return 'unknown'
-  const text = typeof decided === 'string' ? decided : JSON.stringify(decided)
+  const plain = typeof decided === 'string' && oneLine(decided) === decided
+  const text = plain ? decided : JSON.stringify(decided)
   return text.length > 60 ? 'see plan.json' : markdownCode(text)
 }
 

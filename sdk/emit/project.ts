@@ -1,6 +1,5 @@
 /** What all emitters of one project share: the plan, its reasons, and how paths of the declaration read from the project's folder. */
 import path from 'node:path'
-import { noteAt } from '../plan/notes.ts'
 import { isKnown, type Pipeline, type Plan, type PlanDataset, type PlanTower, type Unknown } from '../plan/plan.ts'
 import type { EmitContext } from './emitted.ts'
 import { oneLine } from './text.ts'
@@ -55,15 +54,10 @@ export function need<T>(value: T | Unknown, pointer: string): T {
   throw new PlanIncomplete(new Map([[pointer, value.because]]))
 }
 
-/** The reason of a value that the compiler chose; nothing for what the user declared, since pipeline.ts says it. */
+/** The reason of a value that the compiler chose, as a comment; nothing for what the user declared, since pipeline.ts says it. */
 export function why({ plan }: Project, pointer: string): string | undefined {
   const note = plan.notes[pointer]
-  return note === undefined || note.from === 'declared' ? undefined : note.reason
-}
-
-/** The reason of a value, declared or not; of the node around it where it has none of its own. */
-export function reason({ plan }: Project, pointer: string): string | undefined {
-  return noteAt(plan, pointer)?.reason
+  return note === undefined || note.from === 'declared' ? undefined : note.reason.replace(/(?<!\.)\.$/, '')
 }
 
 /** Whether a source of weights can only be a folder or file, never a hub id (`org/name`). As the lock reads it. */

@@ -114,10 +114,13 @@ export function dict(entries: readonly (readonly [key: string, value: Py])[]): P
   )
 }
 
-/** JSON as the Plan holds it. Whole numbers become ints; where Python wants a float, use {@link float}. Keys keep their order. */
+/** JSON as the Plan holds it. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined }
 
-/** Any JSON value. Throws for numbers that are not finite or not held exactly. */
+/**
+ * Any JSON value. Whole numbers become ints; where Python wants a float, use {@link float}. Keys come in canonical order, since two
+ * plans that differ in nothing else are the same. Throws for numbers that are not finite.
+ */
 export function value(json: Json): Py {
   if (json === null) return none
   if (typeof json === 'string') return str(json)
@@ -127,6 +130,7 @@ export function value(json: Json): Py {
   return dict(
     Object.entries(json)
       .filter((entry): entry is [string, Json] => entry[1] !== undefined)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, item]) => [key, value(item)] as const),
   )
 }

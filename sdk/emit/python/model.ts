@@ -70,13 +70,22 @@ function languageEntry(project: Project): Py {
     entries.push(['name', str(projectSource(project, language.name))])
     entries.push(['revision', language.revision === null ? none : str(language.revision)])
   }
-  if (isKnown(language.config)) entries.push(['config', value(language.config as { readonly [key: string]: Json })])
+  if (isKnown(language.config)) {
+    const { model_type: type = null, ...sizes } = language.config as { readonly [key: string]: Json }
+    entries.push(['config', dict([['model_type', value(type)], ...dictEntries(sizes)])])
+  }
   entries.push(['tokenizer', str(language.tokenizer)], ['spare_tokens', int(language.spareTokens)])
   if (action.decoder === 'tokens') {
     if (isKnown(action.vocabulary)) entries.push(['action_vocabulary', int(action.vocabulary)])
     if (isKnown(action.stopToken)) entries.push(['stop_token', int(action.stopToken)])
   }
   return dict(entries)
+}
+
+function dictEntries(record: { readonly [key: string]: Json }): Entry[] {
+  return Object.keys(record)
+    .sort()
+    .map((key) => [key, value(record[key] ?? null)])
 }
 
 function actionEntry(action: Pipeline['model']['action']): Py {

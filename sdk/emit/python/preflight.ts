@@ -30,7 +30,7 @@ export function preflightFile(project: Project): Document {
       if (dataset.root === null) continue // on the hub: its own loader checks what it fetches
       const dimension = (value: number | { unknown: true }): Py => (typeof value === 'number' ? int(value) : none)
       const keyword = (key: string, value: Py): Argument => ({ keyword: key, value })
-      const features = [...Object.values(dataset.cameras), ...(dataset.state === null ? [] : [dataset.state]), dataset.action]
+      const features = [...Object.values(dataset.cameras).sort(), ...(dataset.state === null ? [] : [dataset.state]), dataset.action]
       body.line(
         call(check('dataset'), [
           { value: name('run') },

@@ -28,8 +28,9 @@ export function trainScript(project: Project): Document {
   )
   constants(document, project)
   document.blank().line(py`MODULES = [`)
+  const said = new Set<string>()
   pipeline.modules.forEach((module, index) => {
-    document.line(py`    ${moduleCall(project, module, index)},`)
+    document.line(py`    ${moduleCall(project, module, index, said)},`)
   })
   document.line(py`]`).blank().blank()
   document.block(py`def main() -> None:`, (body) => {
@@ -62,9 +63,14 @@ function constants(document: Document, project: Project): void {
     .line(py`SEED = ${int(training.seed)}`)
 }
 
-/** `Module("vision", parameters=[...], lr=...)`: what differs from the runtime's defaults, and what the user named. */
-function moduleCall(project: Project, module: PlanModule, index: number): Py {
-  const at = (field: string): string | undefined => why(project, `/modules/${index}/${field}`)
+/** `Module("vision", parameters=[...], lr=...)`: what differs from the runtime's defaults, and what the user named. A reason is said once. */
+function moduleCall(project: Project, module: PlanModule, index: number, said: Set<string>): Py {
+  const at = (field: string): string | undefined => {
+    const reason = why(project, `/modules/${index}/${field}`)
+    if (reason === undefined || said.has(`${field} ${reason}`)) return undefined
+    said.add(`${field} ${reason}`)
+    return reason
+  }
   const texts = (items: readonly string[]): Py => list(items.map(str))
   const trains = module.freeze.some((phase) => phase.trains !== 'none')
   const lr = need(module.lr, `/modules/${index}/lr`)
@@ -78,9 +84,13 @@ function moduleCall(project: Project, module: PlanModule, index: number): Py {
     { keyword: 'dtype', value: str(module.dtype), comment: at('dtype') },
     module.storage !== (module.dtype === 'fp64' ? 'fp64' : 'fp32') ? { keyword: 'storage', value: str(module.storage), comment: at('storage') } : undefined,
     module.recompute === 'full' ? { keyword: 'recompute', value: str('full'), comment: at('recompute') } : undefined,
-    phasesDiffer(module) ? { keyword: 'freeze', value: phases(module), comment: freezeComment(project, module, index) } : undefined,
-    module.adapt !== null ? { keyword: 'lora', value: lora(module.adapt), comment: at('adapt') } : undefined,
+    phasesDiffer(module) ? { keyword: 'freeze', value: phases(module), comment: at('freeze') ?? freezeShares(project, module) } : undefined,
+    module.adapt !== null ? { keyword: 'lora', value: lora(module.adapt), comment: prefixed('alpha: ', at('adapt/alpha')) } : undefined,
   ])
+}
+
+function prefixed(prefix: string, reason: string | undefined): string | undefined {
+  return reason === undefined ? undefined : prefix + reason
 }
 
 function phasesDiffer(module: PlanModule): boolean {
@@ -100,12 +110,10 @@ function phases(module: PlanModule): Py {
   )
 }
 
-/** The plan's own words about the boundaries; else what they are of the run. */
-function freezeComment(project: Project, module: PlanModule, index: number): string | undefined {
-  const reason = project.plan.notes[`/modules/${index}/freeze`]
-  if (reason !== undefined && reason.from !== 'declared') return reason.reason
+/** What the boundaries are of the run. */
+function freezeShares({ pipeline }: Project, module: PlanModule): string | undefined {
   if (module.freeze.length < 2) return undefined
-  const { updates } = project.pipeline.training
+  const { updates } = pipeline.training
   const shares = module.freeze.slice(1).map(({ from }) => `${Number(((100 * from) / updates).toPrecision(3))} %`)
   return `${shares.join(' and ')} of ${grouped(updates)} updates`
 }
@@ -153,7 +161,7 @@ function prepare(body: Body, project: Project): void {
       { keyword: 'config', value: use('model', 'CONFIG') },
       { keyword: 'run', value: name('run') },
       { keyword: 'mesh', value: name('mesh') },
-      { keyword: 'normalize_state', value: str(normalize.state), comment: why(project, '/normalize/state') },
+      { keyword: 'normalize_state', value: str(normalize.state), comment: pipeline.model.stateDim === 0 ? undefined : why(project, '/normalize/state') },
       { keyword: 'normalize_action', value: str(normalize.action), comment: why(project, '/normalize/action') },
       { keyword: 'constant', value: str(normalize.constant) },
       {
@@ -179,13 +187,23 @@ function datasetCall(project: Project, dataset: PlanDataset, index: number): Py 
     dataset.root !== null ? { keyword: 'root', value: str(projectPath(project, dataset.root)) } : undefined,
     dataset.repo !== null ? { keyword: 'repo', value: str(dataset.repo) } : undefined,
     dataset.revision !== null ? { keyword: 'revision', value: str(dataset.revision) } : undefined,
-    { keyword: 'cameras', value: dict(Object.entries(dataset.cameras).map(([camera, feature]) => [camera, str(feature)])) },
+    { keyword: 'cameras', value: cameraMap(project, dataset) },
     { keyword: 'state', value: dataset.state === null ? none : str(dataset.state) },
     { keyword: 'action', value: str(dataset.action) },
     weighted ? { keyword: 'weight', value: float(dataset.weight) } : undefined,
     dataset.selected !== null ? { keyword: 'episodes', value: episodes(dataset.selected) } : undefined,
     holdout.length > 0 ? { keyword: 'holdout', value: episodes(holdout) } : undefined,
   ])
+}
+
+/** In the order of the model's cameras. */
+function cameraMap({ pipeline }: Project, dataset: PlanDataset): Py {
+  const order = (camera: string): number => pipeline.model.cameras.indexOf(camera)
+  return dict(
+    Object.entries(dataset.cameras)
+      .sort(([a], [b]) => order(a) - order(b) || (a < b ? -1 : 1))
+      .map(([camera, feature]) => [camera, str(feature)]),
+  )
 }
 
 /** Episode numbers; a run of consecutive ones as a range. */
