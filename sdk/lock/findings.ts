@@ -97,6 +97,9 @@ export const lockRules = {
 
 export type LockFindingId = keyof typeof lockRules
 
+/** What it means that something could not be looked at. */
+const notSeen = 'Rules that need it cannot judge here: a mistake in it would show only on the target.'
+
 /** A finding of this room. */
 export function lockFinding(
   id: LockFindingId,
@@ -105,5 +108,6 @@ export function lockFinding(
   fix: string,
   severity: Severity = lockRules[id].severity,
 ): Finding {
-  return { id, severity, message, why: lockRules[id].why, fix, path, at: 'value', related: [], fixes: [] }
+  const why = severity === 'info' ? notSeen : lockRules[id].why
+  return { id, severity, message, why, fix, path, at: 'value', related: [], fixes: [] }
 }
