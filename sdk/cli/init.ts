@@ -199,7 +199,7 @@ function nextSteps(template: Template, directory: string, manager: PackageManage
     ...(installed ? [] : [`${manager} install`]),
     `${exec} vla check            # what is wrong with pipeline.ts, if anything`,
     `${exec} vla env              # the Python environment`,
-    ...(template === 'quickstart' ? ['.venv/bin/python record.py   # demonstrations from the simulator'] : ['edit pipeline.ts: your dataset, its cameras, your GPUs']),
+    ...(template === 'quickstart' ? [`${manager} run record           # demonstrations from the simulator`] : ['edit pipeline.ts: your dataset, its cameras, your GPUs']),
     `${exec} vla build --out build   # the Python project`,
     `${exec} vla run build           # train; then: ${exec} vla pack build`,
   ]
