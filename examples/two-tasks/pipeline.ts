@@ -1,0 +1,70 @@
+import {
+  causalLM,
+  composed,
+  cosine,
+  cpus,
+  defineVLAPipeline,
+  lerobot,
+  lerobotDataset,
+  regression,
+  simulation,
+  spatialSoftArgmax,
+  timmVision,
+  torchrun,
+} from 'vla-pipeline'
+
+// The quickstart's policy, with the demonstrations and the updates that it takes to see: `npm run demo:long`.
+export default defineVLAPipeline({
+  name: 'two-tasks',
+  model: composed({
+    cameras: ['front'],
+    vision: timmVision('convnext_atto', { imageSize: 64, output: 'map', layer: 0 }),
+    projector: spatialSoftArgmax({ points: 32 }),
+    language: causalLM({
+      config: {
+        model_type: 'llama',
+        hidden_size: 128,
+        intermediate_size: 256,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+        num_key_value_heads: 4,
+      },
+    }),
+    state: true,
+    action: regression({ chunk: 8 }),
+    prompt: '{instruction}',
+    promptTokens: 32,
+  }),
+  // python record.py --task reach-v3=300 --task drawer-close-v3=60 --out data/two-tasks
+  data: lerobotDataset({ root: 'data/two-tasks', holdout: [0, 1, 2, 3, 300, 301] }),
+  cameras: { front: 'observation.image' },
+  normalize: { state: 'meanStd', action: 'minMax', constant: 'pass' },
+  hardware: cpus({ processes: 2 }),
+  modules: {
+    vision: { lr: 1e-3, weightDecay: 0 },
+    projector: { lr: 1e-3 },
+    language: { lr: 5e-4 },
+    action: { lr: 1e-3 },
+  },
+  training: {
+    updates: 10_000,
+    globalBatch: 64,
+    microBatch: 32,
+    weightDecay: 0.01,
+    schedule: cosine({ warmup: '2%' }),
+    clip: 1,
+    seed: 7,
+    validateEvery: 1_000,
+  },
+  checkpoint: { every: 2_000, keep: 2 },
+  evaluate: simulation({
+    env: 'metaworld',
+    tasks: ['reach-v3', 'drawer-close-v3'],
+    episodes: 20,
+    maxSteps: 100,
+    imageSize: 64,
+    actionSteps: 4,
+  }),
+  export: [lerobot()],
+  launch: [torchrun()],
+})
