@@ -122,7 +122,10 @@ export const gpuTable = {
   },
 } as const satisfies Record<string, Gpu>
 
-export type GpuName = keyof typeof gpuTable
+type Names = typeof gpuTable
+
+/** Written as a mapped type, so that the compiler's messages say `GpuName` and not fifteen names. */
+export type GpuName = { [Name in keyof Names]: Name }[keyof Names]
 
 export const gpuNames: readonly string[] = Object.keys(gpuTable)
 

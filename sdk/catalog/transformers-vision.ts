@@ -6,10 +6,10 @@
 interface Family {
   /** Pattern of the blocks below the tower. */
   readonly blocks: string
-  /** Parameters behind the last block whose output is read before them: pooling heads. */
+  /** Parameters without a gradient whatever layer is read: pooling heads, and DINOv2's embedding of masked patches. */
   readonly behind: readonly string[]
-  /** The norm behind the last block: dead unless the last block's output is read. */
-  readonly norm: string
+  /** The norm behind the last block: dead unless the last block's output is read. CLIP's last hidden state is before it. */
+  readonly norm?: string
 }
 
 const families: Readonly<Record<string, Family>> = {
@@ -18,9 +18,9 @@ const families: Readonly<Record<string, Family>> = {
     behind: ['vision_model.head.*'],
     norm: 'vision_model.post_layernorm.*',
   },
-  clip_vision_model: { blocks: 'vision_model.encoder.layers', behind: [], norm: 'vision_model.post_layernorm.*' },
-  dinov2: { blocks: 'encoder.layer', behind: [], norm: 'layernorm.*' },
-  dinov2_with_registers: { blocks: 'encoder.layer', behind: [], norm: 'layernorm.*' },
+  clip_vision_model: { blocks: 'vision_model.encoder.layers', behind: ['vision_model.post_layernorm.*'] },
+  dinov2: { blocks: 'encoder.layer', behind: ['embeddings.mask_token'], norm: 'layernorm.*' },
+  dinov2_with_registers: { blocks: 'encoder.layer', behind: ['embeddings.mask_token'], norm: 'layernorm.*' },
   vit: { blocks: 'encoder.layer', behind: ['pooler.*'], norm: 'layernorm.*' },
 }
 
@@ -56,7 +56,7 @@ export function transformersTower(
   return {
     width,
     tokens: Math.floor(choices.imageSize / patch) ** 2,
-    dead: [...dead, ...family.behind, ...(last ? [] : [family.norm])],
+    dead: [...dead, ...family.behind, ...(last || family.norm === undefined ? [] : [family.norm])],
     blocks: `${family.blocks}.*`,
     liveBlocks: block + 1,
   }

@@ -27,7 +27,14 @@ export interface Lora extends LoraOptions {
   readonly kind: 'lora'
 }
 
+/** Adapters on layers that the user names. */
+export interface TargetedLora extends Lora {
+  readonly targets: readonly string[]
+}
+
 /** peft LoRA on the linears of the module, injected before sharding. `freeze` then speaks of the adapters; the base stays frozen. */
+export function lora(options: LoraOptions & { readonly targets: readonly string[] }): TargetedLora
+export function lora(options: LoraOptions): Lora
 export function lora(options: LoraOptions): Lora {
   return { kind: 'lora', ...options }
 }

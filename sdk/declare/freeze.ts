@@ -1,6 +1,7 @@
 /** When a module trains. */
 import * as z from 'zod'
 
+import type { CheckCount, CheckMoment } from './check.ts'
 import { duration, lasting, positive, type Duration } from './common.ts'
 
 /** The last `count` live blocks of each tower or trunk of the module. */
@@ -59,7 +60,7 @@ export interface PhaseOptions<T extends Trains = Trains> {
 }
 
 /** The last `count` blocks that receive a gradient (dead blocks are not counted), in each tower or trunk of the module. */
-export function lastLayers(count: number): LastLayers {
+export function lastLayers<const N extends number>(count: N & CheckCount<N>): LastLayers {
   return { kind: 'lastLayers', count }
 }
 
@@ -67,8 +68,11 @@ export function lastLayers(count: number): LastLayers {
  * Frozen until `when` (updates, or a share of the run).
  * @example freeze: until('75%', { thenTrain: lastLayers(6) })
  */
-export function until<T extends 'all' | LastLayers = 'all'>(when: Duration, options?: UntilOptions<T>): Until<T> {
-  return { kind: 'until', when, ...options }
+export function until<const W extends Duration, const O extends UntilOptions = object>(
+  when: W & CheckMoment<W>,
+  options?: O,
+): Until<O extends { readonly thenTrain: LastLayers } ? LastLayers : 'all'> {
+  return { kind: 'until', when, ...(options as UntilOptions<never> | undefined) }
 }
 
 /** One phase of a freeze schedule: `[phase({ from: 0, train: 'none' }), phase({ from: '50%', train: lastLayers(4) })]`. */

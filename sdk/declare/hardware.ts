@@ -1,7 +1,9 @@
 /** What the run has to run on. */
 import * as z from 'zod'
 
-import { positive, text } from './common.ts'
+import type { GpuName } from '../catalog/gpus.ts'
+import type { KnownGpu, UnknownGpuText } from './check.ts'
+import { positive, text, type VlaTypeError } from './common.ts'
 
 export interface GpuOptions {
   /**
@@ -20,9 +22,10 @@ export interface GpuOptions {
   readonly network?: string
 }
 
-export interface Gpus<G extends string = string> extends GpuOptions {
+export interface Gpus extends GpuOptions {
   readonly kind: 'gpus'
-  readonly gpu: G
+  /** Name in the catalog. */
+  readonly gpu: string
 }
 
 export interface Cpus {
@@ -33,13 +36,23 @@ export interface Cpus {
 
 export type Hardware = Gpus | Cpus
 
+declare const device: unique symbol
+
+/** What the compiler knows of the hardware: the name of the GPU, or 'cpu'. No value has this field. */
+export interface Device<G extends string> {
+  readonly [device]?: G
+}
+
 /** GPUs of one kind, by the name of the catalog: `gpus('H100-SXM-80GB', { perNode: 8, nodes: 2 })`. */
-export function gpus<const G extends string>(gpu: G, options?: GpuOptions): Gpus<G> {
-  return { kind: 'gpus', gpu, ...options }
+export function gpus<const G extends GpuName | VlaTypeError<UnknownGpuText>>(
+  gpu: G,
+  options?: GpuOptions,
+): Gpus & Device<KnownGpu<G>> {
+  return { kind: 'gpus', gpu: gpu as G & string, ...options }
 }
 
 /** Processes on CPUs of this machine, for small models and for verification. */
-export function cpus(options: { readonly processes: number }): Cpus {
+export function cpus(options: { readonly processes: number }): Cpus & Device<'cpu'> {
   return { kind: 'cpus', ...options }
 }
 

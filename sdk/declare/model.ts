@@ -1,6 +1,8 @@
 /** Which VLA: an own one, composed of parts, or a published family. */
 import * as z from 'zod'
 
+import type { TimmArchitecture } from '../catalog/timm.ts'
+import type { TimmTraits, Traits } from './check.ts'
 import { jsonRecord, positive, text, type Json } from './common.ts'
 
 // Vision
@@ -52,7 +54,10 @@ export interface FusedVision<T extends readonly Tower[] = readonly Tower[]> exte
 export type Vision = Tower | FusedVision
 
 /** A vision tower from timm. */
-export function timmVision<const Name extends string>(name: Name, options?: TimmVisionOptions): TimmVision<Name> {
+export function timmVision<const Name extends TimmArchitecture | (string & {})>(
+  name: Name,
+  options?: TimmVisionOptions,
+): TimmVision<Name> {
   return { kind: 'timm', name, ...options }
 }
 
@@ -193,11 +198,15 @@ export function flowMatching(options: {
 
 // Models
 
-export interface ComposedOptions {
+export interface ComposedOptions<
+  Cameras extends readonly string[] = readonly string[],
+  V extends Vision = Vision,
+  A extends Action = Action,
+> {
   /** The model's camera slots, in the order of the sequence. */
-  readonly cameras: readonly string[]
+  readonly cameras: Cameras
   /** Vision: `timmVision(...)`, `transformersVision(...)` or `fused([...])`. */
-  readonly vision: Vision
+  readonly vision: V
   /** Projector from vision to the trunk. */
   readonly projector: Projector
   /** Trunk: `causalLM(...)`. */
@@ -205,7 +214,7 @@ export interface ComposedOptions {
   /** Proprioception as one token of the sequence. @default false */
   readonly state?: boolean
   /** Action decoder: `tokens()`, `regression(...)` or `flowMatching(...)`. */
-  readonly action: Action
+  readonly action: A
   /** Attention of the trunk. @default 'causal' for tokens, 'full' for regression, 'prefix' for flow matching */
   readonly mask?: 'causal' | 'prefix' | 'full'
   /** Prompt; `{instruction}` is replaced. @default OpenVLA's */
@@ -219,7 +228,7 @@ export interface ComposedModel extends ComposedOptions {
   readonly kind: 'composed'
 }
 
-export interface OpenvlaOptions {
+export interface OpenvlaOptions<A extends TokensAction | RegressionAction = TokensAction | RegressionAction> {
   /** Directory or hub id of an OpenVLA-layout HF directory. */
   readonly weights: string
   /** Revision on the hub. */
@@ -227,7 +236,7 @@ export interface OpenvlaOptions {
   /** Actions per prediction. @default 1 */
   readonly chunk?: number
   /** Action decoder. @default tokens() */
-  readonly action?: TokensAction | RegressionAction
+  readonly action?: A
 }
 export interface OpenvlaModel extends OpenvlaOptions {
   readonly kind: 'openvla'
@@ -235,13 +244,57 @@ export interface OpenvlaModel extends OpenvlaOptions {
 
 export type Model = ComposedModel | OpenvlaModel
 
+declare const shape: unique symbol
+
+/** What the compiler knows of a model: its modules with their traits, and its cameras. No value has this field. */
+export interface ModelShape<Modules extends string, Cameras extends string, ModuleTraits> {
+  readonly [shape]?: { readonly modules: Modules; readonly cameras: Cameras; readonly traits: ModuleTraits }
+}
+
+type TowerTraits<V> =
+  V extends TimmVision<infer Name>
+    ? string extends Name
+      ? Traits
+      : TimmTraits<Name>
+    : V extends FusedVision<infer Towers>
+      ? TowerTraits<Towers[number]>
+      : Traits
+
+interface Blocks {
+  readonly blocks: true
+  readonly linears: true
+}
+
+/** 'action' unless the decoder is `tokens`. */
+type ActionModule<A> = A extends { readonly kind: 'tokens' }
+  ? never
+  : A extends { readonly kind: string }
+    ? 'action'
+    : never
+
+interface OpenvlaTraits {
+  readonly vision: Blocks
+  readonly projector: { readonly blocks: false; readonly linears: true }
+  readonly language: Blocks
+  readonly action: Blocks
+}
+
 /** An own VLA, composed of parts. Modules: vision, projector, language, and action unless it decodes tokens. */
-export function composed(options: ComposedOptions): ComposedModel {
+export function composed<const Cameras extends readonly string[], const V extends Vision, const A extends Action>(
+  options: ComposedOptions<Cameras, V, A>,
+): ComposedModel &
+  ModelShape<
+    'vision' | 'projector' | 'language' | ActionModule<A>,
+    Cameras[number],
+    Omit<OpenvlaTraits, 'vision'> & { readonly vision: TowerTraits<V> }
+  > {
   return { kind: 'composed', ...options }
 }
 
 /** OpenVLA. Modules: vision, projector, language (and action with regression); camera: primary. */
-export function openvla(options: OpenvlaOptions): OpenvlaModel {
+export function openvla<const A extends TokensAction | RegressionAction = TokensAction>(
+  options: OpenvlaOptions<A>,
+): OpenvlaModel & ModelShape<'vision' | 'projector' | 'language' | ActionModule<A>, 'primary', OpenvlaTraits> {
   return { kind: 'openvla', ...options }
 }
 

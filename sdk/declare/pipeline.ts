@@ -1,15 +1,17 @@
 /** The whole declaration. */
 import * as z from 'zod'
 
+import type { GpuName } from '../catalog/gpus.ts'
 import { augmentSchema, type ImageAugmentation } from './augment.ts'
 import { checkpointSchema, type Checkpoint } from './checkpoint.ts'
-import { count, text } from './common.ts'
-import { camerasSchema, dataSchema, type CameraMap, type Data } from './data.ts'
+import type { CheckCamera, CheckDType, CheckFp64, CheckModule, UnknownDType } from './check.ts'
+import { count, text, type DType } from './common.ts'
+import { camerasSchema, dataSchema, type CameraMap, type Data, type LerobotDataset, type MixtureEntry } from './data.ts'
 import { evaluateSchema, type Simulation } from './evaluate.ts'
 import { exportSchema, type Export } from './export.ts'
-import { hardwareSchema, type Hardware } from './hardware.ts'
+import { hardwareSchema, type Device, type Hardware } from './hardware.ts'
 import { launchSchema, type Launch } from './launch.ts'
-import { modelSchema, type Model } from './model.ts'
+import { modelSchema, type Model, type ModelShape } from './model.ts'
 import { modulesSchema, type ModuleOptions } from './modules.ts'
 import { normalizeSchema, type Normalize } from './normalize.ts'
 import { parallelSchema, type Parallel } from './parallel.ts'
@@ -41,10 +43,51 @@ export interface Declaration {
 /** Marks the value that pipeline.ts exports. A registered symbol, because the SDK may be loaded twice. */
 export const pipelineMark: unique symbol = Symbol.for('vla.pipeline') as never
 
-/** Declare a pipeline; export it as default from pipeline.ts. */
-export function defineVLAPipeline(pipeline: Declaration): Declaration {
+/** One dataset of a list, with the cameras of the model. */
+interface CheckedEntry<Map, Cameras> extends Omit<MixtureEntry, 'cameras'> {
+  readonly cameras?: { readonly [K in keyof Map]: Map[K] & string & CheckCamera<K, Cameras> }
+}
+
+/** `Declaration` with the names and dtypes that the compiler checks. `Options` maps each module to the dtype it names. */
+export interface PipelineOptions<
+  Modules extends string,
+  Cameras extends string,
+  ModuleTraits,
+  G extends string,
+  Options,
+  Map,
+  Entries,
+> extends Omit<Declaration, 'model' | 'data' | 'cameras' | 'hardware' | 'modules'> {
+  readonly model: Model & ModelShape<Modules, Cameras, ModuleTraits>
+  readonly hardware: Hardware & Device<G>
+  readonly data: LerobotDataset | { readonly [I in keyof Entries]: CheckedEntry<Entries[I], NoInfer<Cameras>> }
+  readonly cameras?: { readonly [K in keyof Map]: Map[K] & string & CheckCamera<K, NoInfer<Cameras>> }
+  readonly modules?: {
+    readonly [K in keyof Options]: ModuleOptions<
+      (Options[K] & DType & CheckDType<Options[K], NoInfer<G>>) | UnknownDType<Options[K]>,
+      'fp32' | 'bf16' | ('fp64' & CheckFp64<'fp64', NoInfer<G>>),
+      K extends keyof NoInfer<ModuleTraits> ? NoInfer<ModuleTraits>[K] : never
+    > &
+      CheckModule<K, NoInfer<Modules>>
+  }
+}
+
+/**
+ * Declare a pipeline; export it as default from pipeline.ts.
+ * @example export default defineVLAPipeline({ name: 'openvla-bridge', model: openvla({ weights: 'openvla/openvla-7b' }), ... })
+ */
+export function defineVLAPipeline<
+  const Modules extends string,
+  const Cameras extends string,
+  const ModuleTraits,
+  const Options extends { readonly [K in Modules]?: unknown } & Readonly<Record<string, unknown>>,
+  const Map extends { readonly [K in Cameras]?: unknown } & Readonly<Record<string, unknown>>,
+  const Entries extends readonly ({ readonly [K in Cameras]?: unknown } & Readonly<Record<string, unknown>>)[],
+  const G extends GpuName | 'cpu' = never,
+>(pipeline: PipelineOptions<Modules, Cameras, ModuleTraits, G, Options, Map, Entries>): Declaration {
   const marked = { [pipelineMark]: 1, ...pipeline }
-  return marked
+  // The branded options are options: the brands exist only where there is a mistake.
+  return marked as unknown as Declaration
 }
 
 export const declarationSchema: z.ZodType<Declaration> = z.strictObject({

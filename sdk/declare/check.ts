@@ -1,0 +1,124 @@
+/**
+ * What the compiler decides before anything runs. Each type is the twin of a rule: `unknown` where all is well, else an error whose text
+ * is the rule's id and fix. The rules are the authority; a test holds both equal over all GPUs and dtypes.
+ */
+import type { GpuName, gpuTable } from '../catalog/gpus.ts'
+import type { timmTable, TimmArchitecture } from '../catalog/timm.ts'
+import type { DType, VlaTypeError } from './common.ts'
+import type { Lora, TargetedLora } from './adapt.ts'
+import type { Freeze, LastLayers, Phase, Until } from './freeze.ts'
+
+// Texts stand in aliases of their own, never a whole error: the compiler would print the alias instead of the text.
+
+// GPUs and dtypes
+
+/** VLA005, as part of a constraint: never a value, but the compiler prints it. */
+export type UnknownGpuText = 'VLA005: the catalog has no GPU of this name.'
+
+/** The GPU; nothing to check further where the name was wrong, since inference then takes the whole constraint. */
+export type KnownGpu<G> = VlaTypeError<UnknownGpuText> extends G ? never : G & GpuName
+
+/** The GPUs of `G` without bf16. Distributes, so that a union of GPUs names the culprit. */
+type WithoutBf16<G> = G extends GpuName ? ((typeof gpuTable)[G]['bf16'] extends true ? never : G) : never
+
+/** VLA101 and VLA102: whether a compute dtype exists on the hardware. */
+export type CheckDType<D, G> = D extends 'bf16'
+  ? [WithoutBf16<G>] extends [never]
+    ? unknown
+    : VlaTypeError<`VLA101: ${WithoutBf16<G> & string} has no bf16. Use 'fp32'.`>
+  : CheckFp64<D, G>
+
+type Fp64Text = "VLA102: fp64 is for cpus({ … }), to verify. Use 'bf16' or 'fp32'."
+
+/** VLA102: fp64 is for cpus. */
+export type CheckFp64<D, G> = D extends 'fp64'
+  ? [Exclude<G, 'cpu'>] extends [never]
+    ? unknown
+    : VlaTypeError<Fp64Text>
+  : unknown
+
+/** VLA003: a dtype of the vocabulary. */
+export type UnknownDType<D> = D extends DType
+  ? never
+  : D extends string
+    ? D & VlaTypeError<"VLA003: dtypes are 'fp32', 'bf16', and 'fp64' on cpus.">
+    : never
+
+// Traits of modules
+
+/** What the compiler knows of a module. `boolean` where it cannot know. */
+export interface Traits {
+  readonly blocks: boolean
+  readonly linears: boolean
+}
+
+/** `'resnet18.a1_in1k'` -> `'resnet18'`. */
+type Architecture<Name extends string> = Name extends `${infer Head}.${string}` ? Head : Name
+
+/** Traits of a timm tower, where the catalog has its architecture. */
+export type TimmTraits<Name extends string> =
+  Architecture<Name> extends infer A extends TimmArchitecture
+    ? (typeof timmTable)[A] extends
+        { readonly family: 'vit' } | { readonly family: 'convnext'; readonly convMlp: false }
+      ? { readonly blocks: true; readonly linears: true }
+      : { readonly blocks: true; readonly linears: false }
+    : Traits
+
+/** VLA301: recompute needs blocks. */
+export type CheckRecompute<T> = [T] extends [{ readonly blocks: false }]
+  ? 'none' | ('full' & VlaTypeError<'VLA301: this module has no blocks to recompute. Remove `recompute`.'>)
+  : 'none' | 'full'
+
+type LastLayersText = "VLA306: this module has no blocks to count. Train 'all' of it."
+type PlainPhase = Phase<'all' | 'none'> | (Phase<LastLayers> & VlaTypeError<LastLayersText>)
+
+/** VLA306: `lastLayers` needs blocks. */
+export type CheckFreeze<T> = [T] extends [{ readonly blocks: false }]
+  ? | 'never'
+    | 'always'
+    | Until<'all'>
+    | (Until<LastLayers> & VlaTypeError<LastLayersText>)
+    | readonly [PlainPhase, ...PlainPhase[]]
+  : Freeze
+
+/** VLA401: adapters of every linear layer need a linear layer. */
+export type CheckAdapt<T> = [T] extends [{ readonly linears: false }]
+  ? | TargetedLora
+    | (Lora & VlaTypeError<'VLA401: this module has no linear layers to adapt. Name convolutions in `targets`.'>)
+  : Lora
+
+// Names
+
+/** VLA001. */
+export type CheckModule<Name, Modules> = Name extends Modules
+  ? unknown
+  : VlaTypeError<`VLA001: this model has no module '${Name & string}'.`>
+
+/** VLA006. */
+export type CheckCamera<Name, Cameras> = Name extends Cameras
+  ? unknown
+  : VlaTypeError<`VLA006: this model has no camera '${Name & string}'.`>
+
+// Numbers
+
+type Zero = 0 | `${'' | '-'}0%` | '0.0%'
+
+/** VLA003: a moment of the run that is not its beginning. */
+export type CheckMoment<W> = W extends Zero
+  ? VlaTypeError<'VLA003: frozen until the first update is never frozen. Write a later update.'>
+  : `${W & (string | number)}` extends `-${string}`
+    ? VlaTypeError<'VLA003: updates are not negative.'>
+    : W extends `${infer Digits}%`
+      ? Digits extends '100' | `${string}.${string}`
+        ? unknown
+        : Digits extends `${string}${string}${infer Rest}`
+          ? Rest extends ''
+            ? unknown
+            : VlaTypeError<'VLA003: a share of the run is at most 100%.'>
+          : unknown
+      : unknown
+
+/** VLA003: at least one. */
+export type CheckCount<N> = `${N & number}` extends '0' | `-${string}` | `${string}.${string}`
+  ? VlaTypeError<'VLA003: at least one layer, a whole number.'>
+  : unknown
