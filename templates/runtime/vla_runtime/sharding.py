@@ -88,12 +88,7 @@ def _fully_shard(model: nn.Module, mesh: DeviceMesh, partition: Partition, resha
         if not held:
             return
         claimed.update(held)
-        dtype = module.compute_dtype
-        policy = MixedPrecisionPolicy(
-            param_dtype=dtype,
-            reduce_dtype=torch.promote_types(reduce, module.master_dtype) if dtype == torch.float64 else reduce,
-            cast_forward_inputs=False,
-        )
+        policy = _policy(module.compute_dtype, reduce)
         fully_shard(child, mesh=mesh, reshard_after_forward=reshard_after_forward, mp_policy=policy)
         partition.units[child] = frozenset(held)
 
@@ -111,7 +106,7 @@ def _fully_shard(model: nn.Module, mesh: DeviceMesh, partition: Partition, resha
             "give each module submodules of its own."
         )
     dtype = partition.modules[owners.pop()].compute_dtype if owners else None
-    policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=reduce if rest else None, cast_forward_inputs=False)
+    policy = _policy(dtype, reduce) if dtype is not None else MixedPrecisionPolicy(cast_forward_inputs=False)
     # The root is needed again as soon as the backward begins, so that freeing it in between would gather it twice.
     fully_shard(model, mesh=mesh, reshard_after_forward=False, mp_policy=policy)
     partition.units[model] = frozenset(rest)
@@ -119,6 +114,11 @@ def _fully_shard(model: nn.Module, mesh: DeviceMesh, partition: Partition, resha
     for fsdp in fsdp_units(model):
         fsdp.set_gradient_divide_factor(1.0)
         fsdp.set_force_sum_reduction_for_comms(True)
+
+
+def _policy(compute: torch.dtype, reduce: torch.dtype) -> MixedPrecisionPolicy:
+    reduce = torch.float64 if compute == torch.float64 else reduce
+    return MixedPrecisionPolicy(param_dtype=compute, reduce_dtype=reduce, cast_forward_inputs=False)
 
 
 def fsdp_units(model: nn.Module) -> Iterator[FSDPModule]:

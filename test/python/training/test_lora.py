@@ -68,7 +68,7 @@ def test_freeze_phases_speak_of_the_adapters() -> None:
         ({}, ["No module declares"]),
     ],
 )
-def test_wrong_targets_are_refused(changes: dict[str, dict[str, Any]], words: list[str]) -> None:
+def test_wrong_targets_are_refused(changes: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(UserError) as error:
         _adapted(**changes)
     assert all(word in str(error.value) for word in words), error.value
@@ -137,7 +137,7 @@ def test_base_keys_stay_those_of_the_model() -> None:
 def test_merging_gives_the_same_actions_under_the_base_keys(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     model = toy.Toy().double()
-    changes: dict[str, dict[str, Any]] = {
+    changes: dict[str, Any] = {
         "language": {"lora": Lora(rank=2, alpha=6.0)},
         "vision": {"lora": Lora(rank=3, alpha=1.0, targets=["patch", "fc2"])},
     }

@@ -85,6 +85,17 @@ def test_every_pair_of_choices_is_covered() -> None:
     assert len(COVERING) < 20
 
 
+@pytest.mark.parametrize("world", [1, 3])
+def test_other_numbers_of_processes(world: int) -> None:
+    """One process has nothing to split; three split no width of the model evenly."""
+    pool = Pool(world)
+    try:
+        worst = _worst(pool, Case(decoder="regression", boundary=True, adapt=True, recompute="full", world=world))
+    finally:
+        pool.close()
+    assert max(worst.values()) <= EXACT, worst
+
+
 BF16 = [
     Case(decoder="tokens", boundary=True, bf16=True),
     Case(decoder="flowMatching", boundary=True, bf16=True, accumulation=3, strategy="gradOp", recompute="full"),

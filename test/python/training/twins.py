@@ -18,7 +18,7 @@ from vla_runtime import lora, mesh, optim, partition, recompute, sharding
 from vla_runtime.modeling.batch import Batch
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig
 
-UPDATES, WORLD, BATCH = 3, 2, 12
+UPDATES, BATCH = 3, 12
 CLIP, WARMUP = 0.5, 2
 LORA = partition.Lora(rank=2, alpha=3.0, targets=["q_proj", "v_proj"])
 # Where the blocks of the toy and of the real model stand.
@@ -40,10 +40,16 @@ class Case:
     ragged: bool = True
     boundary: bool = False
     bf16: bool = False
+    world: int = 2
     mutant: str | None = None
 
     def __str__(self) -> str:
-        words = [self.strategy, self.decoder, f"x{self.accumulation}"]
+        words = [
+            self.strategy,
+            self.decoder,
+            f"x{self.accumulation}",
+            *([f"{self.world}-processes"] if self.world != 2 else []),
+        ]
         flags = {
             "recompute": self.recompute == "full",
             "lora": self.adapt,
@@ -190,8 +196,8 @@ def samples(
 
 def shares(case: Case, rank: int) -> list[list[int]]:
     """Positions of each micro-batch of a rank."""
-    micro = BATCH // WORLD // case.accumulation
-    return [[(step * WORLD + rank) * micro + i for i in range(micro)] for step in range(case.accumulation)]
+    micro = BATCH // case.world // case.accumulation
+    return [[(step * case.world + rank) * micro + i for i in range(micro)] for step in range(case.accumulation)]
 
 
 # By plain PyTorch
@@ -343,7 +349,7 @@ def reference(case: Case) -> Result:
             valid = _there(samples(case, update, list(range(BATCH))).valid)
             count = int(valid.sum()) * toy.ACTION + (int(valid.all(1).sum()) if case.decoder == "tokens" else 0)
             low = model if case.strategy == "ddp" else _Rounded(model)
-            for rank in range(WORLD):
+            for rank in range(case.world):
                 for positions in shares(case, rank):
                     (low(samples(case, update, positions)).sum() / count).backward()
         else:
@@ -412,7 +418,7 @@ def distributed(case: Case) -> Result | None:
 
 def _distributed(case: Case) -> Result | None:
     rank = dist.get_rank()
-    device = mesh.device_mesh(shard=WORLD, device="cpu")
+    device = mesh.device_mesh(shard=case.world, device="cpu")
     model = build(case)
     model = model.float() if case.bf16 else model.double()
     parts = partition.Partition(model, modules(case))
