@@ -12,7 +12,7 @@ from timm.models.efficientnet import EfficientNetFeatures
 from timm.models.mobilenetv3 import MobileNetV3Features
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PretrainedConfig
+from transformers import AutoConfig, AutoModel, CLIPVisionModel, PretrainedConfig
 
 from .construct import real_buffers
 
@@ -72,13 +72,17 @@ def build_timm(tower: dict) -> nn.Module:
             if isinstance(model, EfficientNetFeatures | MobileNetV3Features):  # the only ones that keep all their stages
                 model.blocks = model.blocks[: max(model._stage_out_idx)]
         else:
-            model = timm.create_model(
-                tower["name"], pretrained=False, num_classes=0, img_size=tower["image_size"], **options
-            )
+            try:
+                model = timm.create_model(
+                    tower["name"], pretrained=False, num_classes=0, img_size=tower["image_size"], **options
+                )
+            except TypeError as error:
+                if "img_size" not in str(error):
+                    raise
+                model = None  # no vision transformer
             if not isinstance(model, VisionTransformer):
                 raise ValueError(
-                    f"timm model {tower['name']!r} has no patch tokens ({type(model).__name__}). "
-                    "Use a vision transformer, or output: 'map'."
+                    f"timm model {tower['name']!r} has no patch tokens. Use a vision transformer, or output: 'map'."
                 )
         _replace_modules(model, tower["norm"])
     return model
@@ -235,9 +239,11 @@ def dead_in_tower(model: nn.Module, tower: dict) -> list[str]:
     block = tower["layer"] % depth
     path = next(name for name, module in model.named_modules() if module is blocks)
     dead = [f"{path}.{index}." for index in range(block + 1, depth)]
-    behind = ("head.", "pooler.", *(("post_layernorm.", "layernorm.") if block < depth - 1 else ()))
+    behind = ["head.", "pooler.", "embeddings.mask_token"]
+    if block < depth - 1 or isinstance(model, CLIPVisionModel):  # CLIP's last hidden state is before its last norm
+        behind += ["post_layernorm.", "layernorm."]
     return [
         name
         for name, _ in model.named_parameters()
-        if name.startswith(tuple(dead)) or name.removeprefix("vision_model.").startswith(behind)
+        if name.startswith(tuple(dead)) or name.removeprefix("vision_model.").startswith(tuple(behind))
     ]
