@@ -12,8 +12,12 @@ export async function rulePages(): Promise<Map<string, string>> {
   for (const entry of entries) {
     const laidOut = new Map<string, string>()
     for (const code of codesOf(entry)) laidOut.set(code, await properties(code))
-    for (const lock of locksOf(entry)) laidOut.set(lock, (await format(lock, { ...STYLE, parser: 'json', objectWrap: 'collapse' })).trimEnd())
-    pages.set(`${entry.id}.md`, toMarkdown(entry, (code) => laidOut.get(code) ?? code))
+    for (const lock of locksOf(entry))
+      laidOut.set(lock, (await format(lock, { ...STYLE, parser: 'json', objectWrap: 'collapse' })).trimEnd())
+    pages.set(
+      `${entry.id}.md`,
+      toMarkdown(entry, (code) => laidOut.get(code) ?? code),
+    )
   }
   pages.set('README.md', await index())
   return pages
@@ -44,12 +48,20 @@ async function properties(code: string): Promise<string> {
 }
 
 async function index(): Promise<string> {
-  const base = await format(`${BASE_HEAD}\n\nexport default defineVLAPipeline({\n${Object.values(BASE_PIPELINE).map((text) => `${text},`).join('\n')}\n})`, STYLE)
+  const base = await format(
+    `${BASE_HEAD}\n\nexport default defineVLAPipeline({\n${Object.values(BASE_PIPELINE)
+      .map((text) => `${text},`)
+      .join('\n')}\n})`,
+    STYLE,
+  )
   const areas = [...new Set(entries.map(({ area }) => area))]
   const tables = areas.map((area) => {
     const rows = entries
       .filter((entry) => entry.area === area)
-      .map(({ id, name, severity, summary, suppress }) => `| [${id}](${id}.md) | ${name} | ${severity} | ${summary.replaceAll('|', '\\|').replace(/[<>*_]/g, '\\$&')} | ${suppress.allowed ? 'yes' : 'no'} |`)
+      .map(
+        ({ id, name, severity, summary, suppress }) =>
+          `| [${id}](${id}.md) | ${name} | ${severity} | ${summary.replaceAll('|', '\\|').replace(/[<>*_]/g, '\\$&')} | ${suppress.allowed ? 'yes' : 'no'} |`,
+      )
     return `## ${area.charAt(0).toUpperCase()}${area.slice(1)}\n\n| id | name | severity | what must hold | can be switched off |\n|---|---|---|---|---|\n${rows.join('\n')}`
   })
   return `# Rules

@@ -43,7 +43,9 @@ export function applyFixes(fixes: readonly LocatedFix[], read: (file: string) =>
   for (const [file, edits] of accepted) {
     let text = read(file)
     // Stable sort: of two insertions at one place, the one accepted first stands first.
-    const fromTheEnd = edits.map((edit, index) => ({ edit, index })).sort((a, b) => b.edit.start - a.edit.start || b.index - a.index)
+    const fromTheEnd = edits
+      .map((edit, index) => ({ edit, index }))
+      .sort((a, b) => b.edit.start - a.edit.start || b.index - a.index)
     for (const { edit } of fromTheEnd) text = text.slice(0, edit.start) + edit.text + text.slice(edit.end)
     files.set(file, text)
   }
@@ -51,7 +53,9 @@ export function applyFixes(fixes: readonly LocatedFix[], read: (file: string) =>
 }
 
 function clashes(edits: readonly TextEdit[], accepted: ReadonlyMap<string, readonly TextEdit[]>): boolean {
-  return edits.some((edit) => (accepted.get(edit.file) ?? []).some((other) => !sameEdit(edit, other) && overlaps(edit, other)))
+  return edits.some((edit) =>
+    (accepted.get(edit.file) ?? []).some((other) => !sameEdit(edit, other) && overlaps(edit, other)),
+  )
 }
 
 /** Two insertions at the same offset overlap too: their order would decide the result. */

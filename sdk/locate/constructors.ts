@@ -47,4 +47,7 @@ export const CONSTRUCTORS: Readonly<Record<string, readonly Argument[]>> = {
 }
 
 /** The constructor that makes a value of some `kind`, where the two have different names. */
-export const CONSTRUCTOR_OF_KIND: Readonly<Record<string, string>> = { timm: 'timmVision', transformers: 'transformersVision' }
+export const CONSTRUCTOR_OF_KIND: Readonly<Record<string, string>> = {
+  timm: 'timmVision',
+  transformers: 'transformersVision',
+}

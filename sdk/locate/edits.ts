@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-unsafe-class-instance-assignment -- ts-morph's kinds of nodes are interfaces, not subclasses of Node */
 /**
  * Turns the edits of a fix, which speak of paths of the declaration, into edits of the user's text.
  *
@@ -59,7 +60,9 @@ function one(edit: DeclarationEdit, source: PipelineSource, nameOf: NameOf): Tex
   const insertion = insert(found, edit.path, printed.text, source)
   if (insertion === null) return null
   const imports = importEdits(insertion.node.getSourceFile(), printed.constructors, at)
-  return imports === null ? null : [...insertion.spans.map((span) => at(insertion.node, span.start, span.end, span.text)), ...imports]
+  return imports === null
+    ? null
+    : [...insertion.spans.map((span) => at(insertion.node, span.start, span.end, span.text)), ...imports]
 }
 
 interface Span {
@@ -118,7 +121,8 @@ function removal(found: Found): { start: number; end: number } | null {
   const { key, value } = found.place
   const owner = key === undefined ? value : key.getParent()
   const parent = owner?.getParent()
-  if (owner === undefined || (!Node.isObjectLiteralExpression(parent) && !Node.isArrayLiteralExpression(parent))) return null
+  if (owner === undefined || (!Node.isObjectLiteralExpression(parent) && !Node.isArrayLiteralExpression(parent)))
+    return null
   const source = owner.getSourceFile().getFullText()
   const comma = owner.getNextSiblingIfKind(SyntaxKind.CommaToken)
   let start = owner.getStart()
@@ -148,7 +152,9 @@ function importEdits(
     .flatMap((declaration) => (declaration.isTypeOnly() ? [] : declaration.getNamedImports()))
   const present = new Set(named.map((specifier) => specifier.getName()))
   const aliased = named.some((specifier) => names.has(specifier.getName()) && specifier.getAliasNode() !== undefined)
-  const anchor = named.find((specifier) => specifier.getName() === 'defineVLAPipeline') ?? named.find((s) => Object.hasOwn(CONSTRUCTORS, s.getName()))
+  const anchor =
+    named.find((specifier) => specifier.getName() === 'defineVLAPipeline') ??
+    named.find((s) => Object.hasOwn(CONSTRUCTORS, s.getName()))
   if (anchor === undefined || aliased) return null
   const missing = [...names].filter((name) => !present.has(name)).sort()
   if (missing.length === 0) return []
@@ -180,7 +186,8 @@ function printed(value: unknown, constructors: Set<string>): string {
   const { kind, ...fields } = value as Record<string, unknown>
   const name = typeof kind === 'string' ? (CONSTRUCTOR_OF_KIND[kind] ?? kind) : undefined
   const signature = name === undefined ? undefined : CONSTRUCTORS[name]
-  if (name === undefined || signature === undefined) return printedObject(value as Record<string, unknown>, constructors)
+  if (name === undefined || signature === undefined)
+    return printedObject(value as Record<string, unknown>, constructors)
   constructors.add(name)
   const left = { ...fields }
   const args: string[] = []

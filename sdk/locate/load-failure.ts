@@ -17,19 +17,31 @@ export interface LoadFailureOptions {
 export function loadFailure(thrown: unknown, options: LoadFailureOptions): Diagnostic {
   const root = options.root ?? process.cwd()
   const read = options.read ?? readText
-  const start: Position = { file: displayName(options.file, root), line: 1, column: 1, endLine: 1, endColumn: 1, exact: false }
+  const start: Position = {
+    file: displayName(options.file, root),
+    line: 1,
+    column: 1,
+    endLine: 1,
+    endColumn: 1,
+    exact: false,
+  }
   const syntax = syntaxError(thrown)
   if (syntax !== undefined) {
     const { text, file, line, column, length } = syntax
-    return diagnostic(`Syntax error: ${text}`, 'Nothing of the declaration can be read before its text is valid TypeScript.', 'Correct the syntax at this place.', {
-      ...start,
-      file: displayName(file, root),
-      line,
-      column,
-      endLine: line,
-      endColumn: column + Math.max(length, 1),
-      exact: true,
-    })
+    return diagnostic(
+      `Syntax error: ${text}`,
+      'Nothing of the declaration can be read before its text is valid TypeScript.',
+      'Correct the syntax at this place.',
+      {
+        ...start,
+        file: displayName(file, root),
+        line,
+        column,
+        endLine: line,
+        endColumn: column + Math.max(length, 1),
+        exact: true,
+      },
+    )
   }
   const message = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : `thrown: ${String(thrown)}`
   const missing = thrown instanceof Error ? missingModule(thrown) : undefined
@@ -52,7 +64,14 @@ export function loadFailure(thrown: unknown, options: LoadFailureOptions): Diagn
     'Correct what throws at this place.',
     frame === undefined
       ? start
-      : { file: displayName(frame.file, root), line: frame.line, column: frame.column, endLine: frame.line, endColumn: frame.column + 1, exact: true },
+      : {
+          file: displayName(frame.file, root),
+          line: frame.line,
+          column: frame.column,
+          endLine: frame.line,
+          endColumn: frame.column + 1,
+          exact: true,
+        },
   )
 }
 
@@ -61,7 +80,10 @@ export function notAPipeline(found: unknown, options: LoadFailureOptions): Diagn
   const file = displayName(options.file, options.root ?? process.cwd())
   const text = (options.read ?? readText)(options.file) ?? ''
   const place = find(text, 'export default') ?? { line: 1, column: 1, endLine: 1, endColumn: 1 }
-  const what = found === undefined ? 'has no default export' : `exports ${found === null ? 'null' : typeof found === 'object' ? 'an object' : `a ${typeof found}`} that defineVLAPipeline did not make`
+  const what =
+    found === undefined
+      ? 'has no default export'
+      : `exports ${found === null ? 'null' : typeof found === 'object' ? 'an object' : `a ${typeof found}`} that defineVLAPipeline did not make`
   return diagnostic(
     `${file} ${what}.`,
     'The default export is what is checked and built.',

@@ -8,7 +8,12 @@ import type { Found } from './source.ts'
  * The position of what was found. A value that is there is shown by its key or its value, as asked; the nearest ancestor of one that is
  * not by its own key, or by the name of the constructor that made it.
  */
-export function positionOf(found: Found, path: DeclarationPath, at: 'key' | 'value', nameOf: (file: SourceFile) => string): Position {
+export function positionOf(
+  found: Found,
+  path: DeclarationPath,
+  at: 'key' | 'value',
+  nameOf: (file: SourceFile) => string,
+): Position {
   const { place } = found
   const isWhole = found.depth === path.length && path.length > 0
   const node = isWhole ? (at === 'key' ? (place.key ?? place.value) : place.value) : (place.key ?? head(place.value))

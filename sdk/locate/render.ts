@@ -32,7 +32,8 @@ export function wantsColour(stream: NodeJS.WriteStream): boolean {
 export function render(diagnostics: readonly Diagnostic[], options: RenderOptions): string {
   const texts = new Map<string, string | undefined>()
   const read = (file: string): string | undefined => {
-    if (!texts.has(file)) texts.set(file, options.read === undefined ? fromDisk(file, options.root) : options.read(file))
+    if (!texts.has(file))
+      texts.set(file, options.read === undefined ? fromDisk(file, options.root) : options.read(file))
     return texts.get(file)
   }
   const parts = diagnostics.map((diagnostic) => renderOne(diagnostic, read, options))
@@ -58,14 +59,22 @@ function renderOne(diagnostic: Diagnostic, read: (file: string) => string | unde
   const width = Math.max(40, options.width ?? 100)
   const name = options.nameOf?.(diagnostic.id)
   const where = `${visible(diagnostic.file)}:${String(diagnostic.line)}:${String(diagnostic.column)}`
-  const head = [style('bold', where), style(COLOUR[diagnostic.severity], diagnostic.severity), style('bold', diagnostic.id), name ?? '']
+  const head = [
+    style('bold', where),
+    style(COLOUR[diagnostic.severity], diagnostic.severity),
+    style('bold', diagnostic.id),
+    name ?? '',
+  ]
   const path = pathText(diagnostic.path)
   const lines = [head.filter((part) => part !== '').join(' '), ...wrap(diagnostic.message, width, '  '), '']
   const text = read(diagnostic.file)
   if (text !== undefined) lines.push(...codeFrame(text, diagnostic, style), '')
-  if (path !== '' && !diagnostic.exact) lines.push(style('dim', `  in ${path}, which is computed or not written; the nearest place is shown`))
+  if (path !== '' && !diagnostic.exact)
+    lines.push(style('dim', `  in ${path}, which is computed or not written; the nearest place is shown`))
   for (const related of diagnostic.related) {
-    lines.push(`  ${style('dim', `${visible(related.file)}:${String(related.line)}:${String(related.column)}`)} ${visible(related.note)}`)
+    lines.push(
+      `  ${style('dim', `${visible(related.file)}:${String(related.line)}:${String(related.column)}`)} ${visible(related.note)}`,
+    )
   }
   lines.push(...labelled('why: ', diagnostic.why, width), ...labelled('fix: ', diagnostic.fix, width))
   lines.push(style('dim', `  vla explain ${diagnostic.id}`), '')
@@ -83,7 +92,8 @@ export function codeFrame(text: string, position: Position, style: (style: Style
     const line = lines[number - 1] ?? ''
     const isTarget = number === position.line
     const gutter = `${isTarget ? '>' : ' '} ${String(number).padStart(digits)} |`
-    const cut = line.length > MAX_FRAME_WIDTH ? window(line, isTarget ? position.column : 1) : { text: line, skipped: 0 }
+    const cut =
+      line.length > MAX_FRAME_WIDTH ? window(line, isTarget ? position.column : 1) : { text: line, skipped: 0 }
     result.push(`${style(isTarget ? 'red' : 'dim', gutter)} ${visible(cut.text)}`.trimEnd())
     if (!isTarget) continue
     const column = Math.max(1, Math.min(position.column - cut.skipped, cut.text.length + 1))
@@ -113,7 +123,9 @@ export function pathText(path: readonly (string | number)[]): string {
 }
 
 function labelled(label: string, text: string, width: number): string[] {
-  return wrap(text, width, ' '.repeat(2 + label.length)).map((line, index) => (index === 0 ? `  ${label}${line.trimStart()}` : line))
+  return wrap(text, width, ' '.repeat(2 + label.length)).map((line, index) =>
+    index === 0 ? `  ${label}${line.trimStart()}` : line,
+  )
 }
 
 function wrap(text: string, width: number, indent: string): string[] {
@@ -135,8 +147,10 @@ function wrap(text: string, width: number, indent: string): string[] {
 
 /** Control characters of a name or a path must not reach the terminal. */
 function visible(text: string): string {
-  // eslint-disable-next-line no-control-regex -- control characters are what is looked for
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 function styler(colour: boolean): (style: Style, text: string) => string {

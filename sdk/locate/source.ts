@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-unsafe-class-instance-assignment -- ts-morph's kinds of nodes are interfaces, not subclasses of Node */
 /**
  * Where in the user's TypeScript a path of the declaration stands. Loaded only when there is something to say: ts-morph is heavy.
  *
@@ -144,7 +145,8 @@ export class PipelineSource {
   }
 
   #exportPlace(): Place {
-    const statement = this.entry.getExportAssignment((node) => !node.isExportEquals()) ?? this.entry.getStatements()[0] ?? this.entry
+    const statement =
+      this.entry.getExportAssignment((node) => !node.isExportEquals()) ?? this.entry.getStatements()[0] ?? this.entry
     return { value: statement, key: undefined, shared: false }
   }
 
@@ -157,7 +159,12 @@ export class PipelineSource {
     if (expression === undefined) return undefined
     for (const shape of this.#expand(expression, ROOT)) {
       if (shape.kind !== 'constructor' || shape.name !== 'defineVLAPipeline') continue
-      return { value: shape.node, key: shape.node.getExpression(), scope: { ...shape.scope, shared: false }, certain: true }
+      return {
+        value: shape.node,
+        key: shape.node.getExpression(),
+        scope: { ...shape.scope, shared: false },
+        certain: true,
+      }
     }
     return undefined
   }
@@ -178,10 +185,14 @@ export class PipelineSource {
       case 'constructor':
         return typeof segment === 'string' ? this.#argument(shape.node, shape.name, segment, shape.scope) : []
       case 'assign':
-        return typeof segment === 'string' ? this.#lastWins(shape.node.getArguments(), segment, shape.scope).candidates : []
+        return typeof segment === 'string'
+          ? this.#lastWins(shape.node.getArguments(), segment, shape.scope).candidates
+          : []
       case 'helper':
         return this.#expand(shape.argument, shape.scope).flatMap((inner) =>
-          inner.kind === 'helper' ? [] : this.#member(inner, segment).map((candidate) => ({ ...candidate, certain: false })),
+          inner.kind === 'helper'
+            ? []
+            : this.#member(inner, segment).map((candidate) => ({ ...candidate, certain: false })),
         )
       case 'opaque':
         return []
@@ -195,7 +206,8 @@ export class PipelineSource {
       if (Node.isSpreadAssignment(property)) {
         const inner = this.#spread(property.getExpression(), name, scope)
         const certain = !opaque
-        if (inner.candidates.length > 0) all.push(...inner.candidates.map((c) => ({ ...c, certain: c.certain && certain })))
+        if (inner.candidates.length > 0)
+          all.push(...inner.candidates.map((c) => ({ ...c, certain: c.certain && certain })))
         if (inner.candidates.length > 0 && !inner.opaque) return { candidates: all, opaque }
         opaque ||= inner.opaque
         continue
@@ -215,7 +227,9 @@ export class PipelineSource {
     const results = shapes.map((shape) => this.#overlay(shape, name))
     const missing = results.some((result) => result.candidates.length === 0)
     return {
-      candidates: results.flatMap((result) => result.candidates.map((c) => ({ ...c, certain: c.certain && shapes.length === 1 }))),
+      candidates: results.flatMap((result) =>
+        result.candidates.map((c) => ({ ...c, certain: c.certain && shapes.length === 1 })),
+      ),
       // One branch of a condition without the key lets what stands before the spread through.
       opaque: results.some((result) => result.opaque) || (missing && shapes.length > 1),
     }
@@ -244,7 +258,10 @@ export class PipelineSource {
     for (const part of [...parts].reverse()) {
       const inner = this.#spread(part, name, scope)
       if (inner.candidates.length > 0) {
-        return { candidates: inner.candidates.map((c) => ({ ...c, certain: c.certain && !opaque })), opaque: opaque || inner.opaque }
+        return {
+          candidates: inner.candidates.map((c) => ({ ...c, certain: c.certain && !opaque })),
+          opaque: opaque || inner.opaque,
+        }
       }
       opaque ||= inner.opaque
     }
@@ -320,7 +337,9 @@ export class PipelineSource {
     if (Node.isElementAccessExpression(inner)) {
       const argument = inner.getArgumentExpression()
       const key = argument === undefined ? undefined : literalValue(argument)?.value
-      return typeof key === 'string' || typeof key === 'number' ? this.#access(inner.getExpression(), key, scope) : [{ kind: 'opaque' }]
+      return typeof key === 'string' || typeof key === 'number'
+        ? this.#access(inner.getExpression(), key, scope)
+        : [{ kind: 'opaque' }]
     }
     if (Node.isCallExpression(inner)) return this.#call(inner, scope)
     return [{ kind: 'opaque' }]
@@ -340,7 +359,8 @@ export class PipelineSource {
     const text = callee.getText()
     const first = call.getArguments()[0]
     if (text === 'Object.assign') return [{ kind: 'assign', node: call, scope }]
-    if ((text === 'Object.freeze' || text === 'structuredClone') && first !== undefined) return this.#expand(first, scope)
+    if ((text === 'Object.freeze' || text === 'structuredClone') && first !== undefined)
+      return this.#expand(first, scope)
     const name = constructorName(callee)
     if (name !== undefined) return [{ kind: 'constructor', node: call, name, scope }]
     const callable = this.#callable(callee, scope)
@@ -349,7 +369,12 @@ export class PipelineSource {
       return this.#expand(returned, { frame: { callee: callable, call, outer: scope }, shared: true })
     }
     // An unknown helper with a single object: most likely it hands the object on. Only a literal that agrees makes it exact.
-    if (callable === undefined && first !== undefined && call.getArguments().length === 1 && Node.isObjectLiteralExpression(unwrap(first))) {
+    if (
+      callable === undefined &&
+      first !== undefined &&
+      call.getArguments().length === 1 &&
+      Node.isObjectLiteralExpression(unwrap(first))
+    ) {
       return [{ kind: 'helper', node: call, argument: first, scope }]
     }
     return [{ kind: 'opaque' }]
@@ -364,7 +389,8 @@ export class PipelineSource {
       const value = initializerOf(definition)
       const inner = value === undefined ? undefined : unwrap(value)
       if (inner !== undefined && isFunction(inner)) return inner
-      if (inner !== undefined && Node.isIdentifier(inner) && this.#steps++ < MAX_STEPS) return this.#callable(inner, scope)
+      if (inner !== undefined && Node.isIdentifier(inner) && this.#steps++ < MAX_STEPS)
+        return this.#callable(inner, scope)
     }
     return undefined
   }
@@ -378,7 +404,10 @@ export class PipelineSource {
       if (Node.isBindingElement(definition)) return this.#binding(definition, scope)
       const value = initializerOf(definition)
       if (value !== undefined) {
-        return { value, scope: { frame: frameAround(value, scope.frame), shared: scope.shared || !usedOnce(definition) } }
+        return {
+          value,
+          scope: { frame: frameAround(value, scope.frame), shared: scope.shared || !usedOnce(definition) },
+        }
       }
     }
     return undefined
@@ -409,13 +438,18 @@ export class PipelineSource {
       current !== undefined && Node.isParameterDeclaration(current)
         ? this.#parameter(current, scope)
         : current !== undefined && Node.isVariableDeclaration(current) && current.getInitializer() !== undefined
-          ? { value: current.getInitializerOrThrow(), scope: { frame: frameAround(current, scope.frame), shared: true } }
+          ? {
+              value: current.getInitializerOrThrow(),
+              scope: { frame: frameAround(current, scope.frame), shared: true },
+            }
           : undefined
     if (source === undefined) return undefined
     let level: Candidate[] = [{ ...source, key: undefined, certain: true }]
     for (const segment of path) level = level.flatMap((candidate) => this.#step(candidate, segment))
     const [only, ...others] = level
-    return only === undefined || others.length > 0 || !only.certain ? undefined : { value: only.value, scope: only.scope }
+    return only === undefined || others.length > 0 || !only.certain
+      ? undefined
+      : { value: only.value, scope: only.scope }
   }
 
   #nameOf(property: ObjectLiteralElementLike, scope: Scope): string | undefined {
@@ -462,7 +496,12 @@ export class PipelineSource {
     if (scope.frame !== undefined && (Node.isIdentifier(inner) || Node.isShorthandPropertyAssignment(inner))) {
       const target = this.#follow(inner, scope)
       if (target !== undefined && target.scope.frame !== scope.frame && isArgumentOf(target.value, scope.frame.call)) {
-        return this.#atArgument({ value: target.value, key: propertyNameOf(target.value), scope: target.scope, certain: true })
+        return this.#atArgument({
+          value: target.value,
+          key: propertyNameOf(target.value),
+          scope: target.scope,
+          certain: true,
+        })
       }
     }
     return { value, key, shared: scope.shared }
@@ -486,7 +525,9 @@ function addWithImports(project: Project, file: string, read: (path: string) => 
       .filter((specifier): specifier is string => specifier?.startsWith('.') === true)
     for (const specifier of specifiers) {
       const base = join(dirname(next.path), specifier)
-      const path = candidatesOf(base).find((candidate) => !SDK_ENTRY.includes(candidate) && !isFolder(candidate) && read(candidate) !== undefined)
+      const path = candidatesOf(base).find(
+        (candidate) => !SDK_ENTRY.includes(candidate) && !isFolder(candidate) && read(candidate) !== undefined,
+      )
       if (path === undefined || seen.has(path)) continue
       seen.add(path)
       const source = project.createSourceFile(path, read(path) ?? '', { overwrite: true })
@@ -503,7 +544,16 @@ function isFolder(path: string): boolean {
 function candidatesOf(base: string): string[] {
   if (SDK_ENTRY.includes(base)) return []
   const bare = base.replace(/\.([cm]?)js$/, '.$1ts')
-  return [base, bare, `${base}.ts`, `${base}.mts`, `${base}.js`, `${base}.mjs`, join(base, 'index.ts'), join(base, 'index.js')]
+  return [
+    base,
+    bare,
+    `${base}.ts`,
+    `${base}.mts`,
+    `${base}.js`,
+    `${base}.mjs`,
+    join(base, 'index.ts'),
+    join(base, 'index.js'),
+  ]
 }
 
 function isFunction(node: Node): node is LocalFunction {
@@ -564,7 +614,11 @@ function returnedExpression(callable: LocalFunction): Node | undefined {
   if (!Node.isBlock(body)) return body
   const returns = body
     .getDescendantsOfKind(SyntaxKind.ReturnStatement)
-    .filter((statement) => statement.getFirstAncestor((ancestor) => isFunction(ancestor) || Node.isMethodDeclaration(ancestor)) === callable)
+    .filter(
+      (statement) =>
+        statement.getFirstAncestor((ancestor) => isFunction(ancestor) || Node.isMethodDeclaration(ancestor)) ===
+        callable,
+    )
   return returns.length === 1 ? returns[0]?.getExpression() : undefined
 }
 
@@ -583,7 +637,8 @@ function constructorName(callee: Node): string | undefined {
 function importOf(identifier: Node): { kind: 'named'; name: string } | { kind: 'namespace' } | undefined {
   for (const declaration of identifier.getSymbol()?.getDeclarations() ?? []) {
     const statement = declaration.getFirstAncestorByKind(SyntaxKind.ImportDeclaration)
-    if (statement === undefined || !isOurPackage(statement.getModuleSpecifierValue(), declaration.getSourceFile())) continue
+    if (statement === undefined || !isOurPackage(statement.getModuleSpecifierValue(), declaration.getSourceFile()))
+      continue
     if (Node.isImportSpecifier(declaration)) return { kind: 'named', name: declaration.getName() }
     if (Node.isNamespaceImport(declaration)) return { kind: 'namespace' }
   }
@@ -591,7 +646,10 @@ function importOf(identifier: Node): { kind: 'named'; name: string } | { kind: '
 }
 
 function isOurPackage(specifier: string, file: SourceFile): boolean {
-  return specifier === PACKAGE || (specifier.startsWith('.') && SDK_ENTRY.includes(join(dirname(file.getFilePath()), specifier)))
+  return (
+    specifier === PACKAGE ||
+    (specifier.startsWith('.') && SDK_ENTRY.includes(join(dirname(file.getFilePath()), specifier)))
+  )
 }
 
 function takesOptions(argument: Argument): boolean {
@@ -604,7 +662,7 @@ function literalValue(node: Node): { value: unknown } | undefined {
   if (Node.isTrueLiteral(node)) return { value: true }
   if (Node.isFalseLiteral(node)) return { value: false }
   if (Node.isNullLiteral(node)) return { value: null }
-  if (Node.isPrefixUnaryExpression(node) && node.getOperatorToken() === SyntaxKind.MinusToken) {
+  if (Node.isPrefixUnaryExpression(node) && node.getText().startsWith('-')) {
     const operand = node.getOperand()
     return Node.isNumericLiteral(operand) ? { value: -operand.getLiteralValue() } : undefined
   }
@@ -612,7 +670,9 @@ function literalValue(node: Node): { value: unknown } | undefined {
 }
 
 function isArgumentOf(node: Node, call: CallExpression): boolean {
-  return call.getArguments().some((argument) => argument === node || node.getFirstAncestor((ancestor) => ancestor === argument) !== undefined)
+  return call
+    .getArguments()
+    .some((argument) => argument === node || node.getFirstAncestor((ancestor) => ancestor === argument) !== undefined)
 }
 
 function propertyNameOf(value: Node): Node | undefined {

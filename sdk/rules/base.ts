@@ -18,10 +18,17 @@ export const BASE_PIPELINE: Readonly<Record<string, string>> = {
 }
 
 const vector = (width: number): MergePatch => ({ dtype: 'float32', shape: [width], names: null })
-const image = (size: number): MergePatch => ({ dtype: 'image', shape: [size, size, 3], names: ['height', 'width', 'channels'] })
+const image = (size: number): MergePatch => ({
+  dtype: 'image',
+  shape: [size, size, 3],
+  names: ['height', 'width', 'channels'],
+})
 const statistics = (width: number): MergePatch =>
   Object.fromEntries(
-    Object.entries({ mean: 0.1, std: 0.4, min: -1, max: 1, q01: -0.9, q99: 0.9 }).map(([name, value]) => [name, Array.from({ length: width }, () => value)]),
+    Object.entries({ mean: 0.1, std: 0.4, min: -1, max: 1, q01: -0.9, q99: 0.9 }).map(([name, value]) => [
+      name,
+      Array.from({ length: width }, () => value),
+    ]),
   )
 
 /** What vla.lock.json knows of the base pipeline's dataset. */

@@ -16,7 +16,9 @@ export function everTrains(module: PlanModule, updates: number): boolean {
 
 /** The updates at which what trains may change, the first one included. */
 export function boundaries(plan: Pipeline): number[] {
-  const all = plan.modules.flatMap((module) => module.freeze.map((phase) => phase.from)).filter((from) => from < plan.training.updates)
+  const all = plan.modules
+    .flatMap((module) => module.freeze.map((phase) => phase.from))
+    .filter((from) => from < plan.training.updates)
   return [...new Set([0, ...all])].sort((a, b) => a - b)
 }
 

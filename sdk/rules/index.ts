@@ -142,7 +142,9 @@ export function ruleById(id: string): Rule | undefined {
 }
 
 /** Everything that `vla explain` knows, in the order of the ids: the rules, and what reading declaration and lock reports. */
-export const entries: readonly RuleEntry[] = [...declarationEntries, ...lockEntries, ...rules].sort((a, b) => (a.id < b.id ? -1 : 1))
+export const entries: readonly RuleEntry[] = [...declarationEntries, ...lockEntries, ...rules].sort((a, b) =>
+  a.id < b.id ? -1 : 1,
+)
 
 /** The entry of an id, or undefined. */
 export function entryById(id: string): RuleEntry | undefined {

@@ -31,17 +31,34 @@ function blocks(entry: RuleEntry): Block[] {
     { kind: 'heading', text: 'When to suppress' },
     { kind: 'text', text: suppress.allowed ? suppress.when : `Never. ${suppress.because}` },
     ...(suppress.allowed
-      ? [{ kind: 'example' as const, caption: 'With a reason, which is listed in the plan and in the generated project:', code: `rules: { ${entry.id}: off('the reason') },`, lock: undefined }]
+      ? [
+          {
+            kind: 'example' as const,
+            caption: 'With a reason, which is listed in the plan and in the generated project:',
+            code: `rules: { ${entry.id}: off('the reason') },`,
+            lock: undefined,
+          },
+        ]
       : []),
     { kind: 'heading', text: 'Sources' },
-    { kind: 'list', items: entry.sources.map(({ title, at, locator }) => `${title}: ${at}${locator === undefined ? '' : ` (${locator})`}`) },
+    {
+      kind: 'list',
+      items: entry.sources.map(
+        ({ title, at, locator }) => `${title}: ${at}${locator === undefined ? '' : ` (${locator})`}`,
+      ),
+    },
   ]
 }
 
 function examples(heading: string, list: readonly Example[]): Block[] {
   return [
     { kind: 'heading', text: heading },
-    ...list.map(({ caption, code, lock }): Block => ({ kind: 'example', caption, code, lock: lock === undefined ? undefined : JSON.stringify(lock, null, 2) })),
+    ...list.map(({ caption, code, lock }): Block => ({
+      kind: 'example',
+      caption,
+      code,
+      lock: lock === undefined ? undefined : JSON.stringify(lock, null, 2),
+    })),
   ]
 }
 
@@ -59,7 +76,9 @@ export function toMarkdown(entry: RuleEntry, format: (code: string) => string): 
         return [
           escapeMarkdown(block.caption),
           `\`\`\`ts\n${format(block.code)}\n\`\`\``,
-          ...(block.lock === undefined ? [] : ['where vla.lock.json says', `\`\`\`json\n${format(block.lock)}\n\`\`\``]),
+          ...(block.lock === undefined
+            ? []
+            : ['where vla.lock.json says', `\`\`\`json\n${format(block.lock)}\n\`\`\``]),
         ].join('\n\n')
     }
   })

@@ -9,7 +9,8 @@ import type { DeclarationEdit, DeclarationPath, Severity } from '../finding/find
 import type { PlanPath } from '../plan/notes.ts'
 import type { Note, Pipeline, Unknown } from '../plan/plan.ts'
 
-export type RuleArea = 'reporting' | 'precision' | 'training' | 'freezing' | 'adapters' | 'data' | 'model' | 'memory' | 'outputs' | 'launch'
+export type RuleArea =
+  'reporting' | 'precision' | 'training' | 'freezing' | 'adapters' | 'data' | 'model' | 'memory' | 'outputs' | 'launch'
 
 /** Where what the rule says is known from. */
 export interface Source {
@@ -33,7 +34,8 @@ export interface Example {
   readonly also?: readonly string[]
 }
 
-export type MergePatch = null | string | number | boolean | readonly MergePatch[] | { readonly [key: string]: MergePatch }
+export type MergePatch =
+  null | string | number | boolean | readonly MergePatch[] | { readonly [key: string]: MergePatch }
 
 /** Certain and silent failures cannot be suppressed. */
 export type Suppression =
@@ -67,7 +69,9 @@ export interface Rule extends RuleEntry {
 }
 
 /** The names in braces of a message. */
-type Parameters<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | Parameters<Rest> : never
+type Parameters<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Parameters<Rest>
+  : never
 
 export type Report<Messages extends Readonly<Record<string, string>>> = {
   [Id in keyof Messages & string]: {
@@ -81,23 +85,27 @@ export type Report<Messages extends Readonly<Record<string, string>>> = {
     /** What to do here, with the numbers worked out; default: the rule's `fix`. */
     readonly fix?: string
     readonly related?: readonly { readonly at: PlanPath; readonly path?: DeclarationPath; readonly note: string }[]
-    readonly fixes?: readonly { readonly label: string; readonly kind: 'safe' | 'suggestion'; readonly edits: readonly DeclarationEdit[] }[]
+    readonly fixes?: readonly {
+      readonly label: string
+      readonly kind: 'safe' | 'suggestion'
+      readonly edits: readonly DeclarationEdit[]
+    }[]
   }
 }[keyof Messages & string]
 
 export interface RuleContext<Messages extends Readonly<Record<string, string>>> {
   readonly plan: Pipeline
   /** Where the user said a value of the Plan, or would say it. */
-  path(place: PlanPath): DeclarationPath
+  readonly path: (place: PlanPath) => DeclarationPath
   /** Whether the value stands in the declaration as it is. */
-  declared(place: PlanPath): boolean
+  readonly declared: (place: PlanPath) => boolean
   /** Where the value comes from; a share of the run that the user wrote is 'derived'. */
-  origin(place: PlanPath): Note['from'] | undefined
+  readonly origin: (place: PlanPath) => Note['from'] | undefined
   /** A value that the Plan may not know. Where it does not, the check (or the current item of `each`) ends here. */
-  known<T>(value: T | Unknown): T
+  readonly known: <T>(value: T | Unknown) => T
   /** Looks at each item; one whose values are unknown does not keep the others from being looked at. */
-  each<T>(items: readonly T[], look: (item: T, index: number) => void): void
-  report(report: Report<Messages>): void
+  readonly each: <T>(items: readonly T[], look: (item: T, index: number) => void) => void
+  readonly report: (report: Report<Messages>) => void
 }
 
 /** Makes a rule. Message ids and the values that their texts need are checked by the compiler. */
@@ -108,5 +116,5 @@ export function defineRule<const Messages extends Readonly<Record<string, string
   },
 ): Rule {
   // The runner hands every rule a context that checks ids and values at run time too.
-  return rule as unknown as Rule
+  return rule
 }

@@ -49,7 +49,10 @@ export function runRules(plan: Plan, options: RunOptions = {}): Finding[] {
   }
   const off = new Map(suppressions.map((suppression) => [suppression.rule, suppression.reason]))
   const kept = findings.filter((finding) => !(off.has(finding.id) && ruleById(finding.id)?.suppress.allowed === true))
-  const about = [...suppressionFindings(suppressions, findings, blind, chosen), ...unknownFindings(missing, options.reported ?? [])]
+  const about = [
+    ...suppressionFindings(suppressions, findings, blind, chosen),
+    ...unknownFindings(missing, options.reported ?? []),
+  ]
   return [...kept, ...about].sort(compareFindings)
 }
 
@@ -64,11 +67,20 @@ function suppressionFindings(
     const rule = chosen.find((candidate) => candidate.id === id)
     const say = (about: Rule, message: string, data: Record<string, string>): Finding => {
       const path = ['rules', id]
-      const remove = { label: `Remove the suppression of ${id}`, kind: 'safe' as const, edits: [{ kind: 'remove' as const, path }] }
-      return findingOf(about, { message, at: [], path, on: 'key', data: { rule: id, ...data }, fixes: [remove] }, () => path)
+      const remove = {
+        label: `Remove the suppression of ${id}`,
+        kind: 'safe' as const,
+        edits: [{ kind: 'remove' as const, path }],
+      }
+      return findingOf(
+        about,
+        { message, at: [], path, on: 'key', data: { rule: id, ...data }, fixes: [remove] },
+        () => path,
+      )
     }
     if (rule === undefined) return [say(suppressionForbidden, 'unknown', {})]
-    if (!rule.suppress.allowed) return [say(suppressionForbidden, 'forbidden', { name: rule.name, because: rule.suppress.because })]
+    if (!rule.suppress.allowed)
+      return [say(suppressionForbidden, 'forbidden', { name: rule.name, because: rule.suppress.because })]
     if (reason.trim() === '') return [say(suppressionForbidden, 'withoutReason', {})]
     // A rule that could not look might have found something.
     return found.has(id) || blind.has(id) ? [] : [say(unusedSuppression, 'unused', { name: rule.name })]
@@ -78,15 +90,24 @@ function suppressionFindings(
 /** One information per thing that is not known, with the rules that would have needed it. */
 function unknownFindings(missing: ReadonlyMap<string, ReadonlySet<string>>, reported: readonly Finding[]): Finding[] {
   return [...missing].flatMap(([because, ids]) => {
-    const [, cause, text] = /^(VLA\d{3})(?:: (.*))?$/s.exec(because) ?? [undefined, undefined, because]
+    const named = /^(VLA\d{3})(?:: (.*))?$/s.exec(because)
+    const cause = named?.[1]
+    const text = named === null ? because : named[2]
     // The id alone names a finding that has been made; with a text it names what the lock lacks, which may have been said too.
     if (text === undefined || reported.some((finding) => finding.id === cause)) return []
     const data = { because: text.replace(/^the /, 'The '), rules: [...ids].sort().join(', ') }
-    return [findingOf(couldNotLook, { message: cause === undefined ? 'undescribed' : 'missing', at: [], data }, () => [])]
+    return [
+      findingOf(couldNotLook, { message: cause === undefined ? 'undescribed' : 'missing', at: [], data }, () => []),
+    ]
   })
 }
 
-function contextOf(rule: Rule, plan: Plan, findings: Finding[], note: (read: UnknownRead) => void): RuleContext<Messages> {
+function contextOf(
+  rule: Rule,
+  plan: Plan,
+  findings: Finding[],
+  note: (read: UnknownRead) => void,
+): RuleContext<Messages> {
   const path = (place: PlanPath): DeclarationPath => declarationPath(plan, place)
   return {
     plan: plan.pipeline,

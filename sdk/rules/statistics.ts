@@ -22,13 +22,17 @@ export function normalised<M extends Readonly<Record<string, string>>>(
   { plan, known, each }: Pick<RuleContext<M>, 'plan' | 'known' | 'each'>,
   look: (vector: Normalised) => void,
 ): void {
-  const pairs = plan.datasets.flatMap((dataset, index) => (['state', 'action'] as const).map((role) => ({ dataset, index, role })))
+  const pairs = plan.datasets.flatMap((dataset, index) =>
+    (['state', 'action'] as const).map((role) => ({ dataset, index, role })),
+  )
   each(pairs, ({ dataset, index, role }) => {
     const mode: Pipeline['normalize']['state'] = plan.normalize[role]
     const feature = dataset[role]
     if (mode === 'identity' || feature === null) return
     const mask = role === 'action' ? known(plan.normalize.actionMask) : undefined
-    const all: Readonly<Record<string, Readonly<Record<string, readonly (number | null)[]>>>> = known(dataset.statistics)
+    const all: Readonly<Record<string, Readonly<Record<string, readonly (number | null)[]>>>> = known(
+      dataset.statistics,
+    )
     look({
       dataset: dataset.name,
       index,

@@ -51,7 +51,9 @@ const constructors = Object.keys(vla).filter((name) => name !== 'gib' && name !=
 
 function leaves(value: unknown, path: (string | number)[] = []): { path: (string | number)[]; value: unknown }[] {
   if (typeof value !== 'object' || value === null) return [{ path, value }]
-  return Object.entries(value).flatMap(([key, child]) => leaves(child, [...path, Array.isArray(value) ? Number(key) : key]))
+  return Object.entries(value).flatMap(([key, child]) =>
+    leaves(child, [...path, Array.isArray(value) ? Number(key) : key]),
+  )
 }
 
 describe('the table of constructors', () => {
@@ -67,10 +69,33 @@ describe('the table of constructors', () => {
     const made: unknown = new Function('vla', `with (vla) return ${call}`)(vla)
     const text = `import { ${name}, defineVLAPipeline } from 'vla-pipeline'\nexport default defineVLAPipeline({ x: ${call} })\n`
     const fields = leaves(made).filter((leaf) => leaf.path.at(-1) !== 'kind')
-    const findings = fields.map(({ path }): Finding => ({ id: 'VLA001', severity: 'error', message: path.join('.'), why: '', fix: '', path: ['x', ...path], at: 'value', related: [], fixes: [] }))
-    const found = await locate(findings, { file: '/p/pipeline.ts', declaration: { x: made }, root: '/p', read: (p) => (p === '/p/pipeline.ts' ? text : undefined) })
-    const texts = found.map((d) => ({ path: d.message, exact: d.exact, text: text.split('\n')[1]?.slice(d.column - 1, d.endColumn - 1) }))
-    const expected = fields.map(({ path, value }) => ({ path: path.join('.'), exact: true, text: `'${String(value)}'` }))
+    const findings = fields.map(({ path }): Finding => ({
+      id: 'VLA001',
+      severity: 'error',
+      message: path.join('.'),
+      why: '',
+      fix: '',
+      path: ['x', ...path],
+      at: 'value',
+      related: [],
+      fixes: [],
+    }))
+    const found = await locate(findings, {
+      file: '/p/pipeline.ts',
+      declaration: { x: made },
+      root: '/p',
+      read: (p) => (p === '/p/pipeline.ts' ? text : undefined),
+    })
+    const texts = found.map((d) => ({
+      path: d.message,
+      exact: d.exact,
+      text: text.split('\n')[1]?.slice(d.column - 1, d.endColumn - 1),
+    }))
+    const expected = fields.map(({ path, value }) => ({
+      path: path.join('.'),
+      exact: true,
+      text: `'${String(value)}'`,
+    }))
     const byPath = (a: { path: string }, b: { path: string }): number => a.path.localeCompare(b.path)
     expect(texts.sort(byPath)).toEqual(expected.sort(byPath))
     // Printing what it returned gives the call again.

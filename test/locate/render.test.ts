@@ -8,10 +8,39 @@ import { codeFrame, render, summary } from '../../sdk/locate/render.ts'
 const TEXT = `export default defineVLAPipeline({\n  modules: {\n    language: { lr: 2e-5, dtype: 'bf16' },\n  },\n  hardware: gpus('T4'),\n})\n`
 
 const diagnostic: Diagnostic = {
-  id: 'VLA101', severity: 'error', message: "bf16 is not supported on T4.", why: 'The kernels are missing.', fix: "Use 'fp32'.",
-  path: ['modules', 'language', 'dtype'], at: 'value', file: 'pipeline.ts', line: 3, column: 34, endLine: 3, endColumn: 40, exact: true,
-  related: [{ path: ['hardware', 'gpu'], note: 'the GPU is named here', file: 'pipeline.ts', line: 5, column: 18, endLine: 5, endColumn: 22, exact: true }],
-  fixes: [{ label: "Use 'fp32'", kind: 'safe', edits: [{ kind: 'set', path: ['modules', 'language', 'dtype'], value: 'fp32' }], textEdits: [{ file: 'pipeline.ts', start: 80, end: 86, text: "'fp32'" }] }],
+  id: 'VLA101',
+  severity: 'error',
+  message: 'bf16 is not supported on T4.',
+  why: 'The kernels are missing.',
+  fix: "Use 'fp32'.",
+  path: ['modules', 'language', 'dtype'],
+  at: 'value',
+  file: 'pipeline.ts',
+  line: 3,
+  column: 34,
+  endLine: 3,
+  endColumn: 40,
+  exact: true,
+  related: [
+    {
+      path: ['hardware', 'gpu'],
+      note: 'the GPU is named here',
+      file: 'pipeline.ts',
+      line: 5,
+      column: 18,
+      endLine: 5,
+      endColumn: 22,
+      exact: true,
+    },
+  ],
+  fixes: [
+    {
+      label: "Use 'fp32'",
+      kind: 'safe',
+      edits: [{ kind: 'set', path: ['modules', 'language', 'dtype'], value: 'fp32' }],
+      textEdits: [{ file: 'pipeline.ts', start: 80, end: 86, text: "'fp32'" }],
+    },
+  ],
 }
 const options = { colour: false, read: () => TEXT, nameOf: () => 'dtype-unsupported-on-gpu' }
 const plain = (file: string, text: string, line: number, column: number, end = column + 1): string[] =>
@@ -40,12 +69,18 @@ describe('the terminal form', () => {
     )
   })
   it('names the path where the position is only near', () => {
-    expect(render([{ ...diagnostic, exact: false }], options)).toContain('in modules.language.dtype, which is computed or not written')
+    expect(render([{ ...diagnostic, exact: false }], options)).toContain(
+      'in modules.language.dtype, which is computed or not written',
+    )
   })
   it('counts', () => {
-    const { fixes: _, ...rest } = diagnostic
-    const unfixable = { ...rest, fixes: [] }
-    expect(summary([diagnostic, unfixable, { ...unfixable, severity: 'warning' }, { ...unfixable, severity: 'info' }], options)).toBe('2 errors, 1 warning, 1 note (1 can be put right with --fix)')
+    const unfixable = { ...diagnostic, fixes: [] }
+    expect(
+      summary(
+        [diagnostic, unfixable, { ...unfixable, severity: 'warning' }, { ...unfixable, severity: 'info' }],
+        options,
+      ),
+    ).toBe('2 errors, 1 warning, 1 note (1 can be put right with --fix)')
     expect(summary([], options)).toBe('no findings')
   })
   it('wraps', () => {
@@ -70,7 +105,9 @@ describe('the code frame', () => {
     expect(plain('f', '\ta: 1', 1, 5, 6)).toEqual(['> 1 | \ta: 1', '    | \t   ^'])
   })
   it('ends with the line when the place goes on below', () => {
-    expect(codeFrame('abc {\n}', { file: 'f', line: 1, column: 5, endLine: 2, endColumn: 2, exact: true }, (_, t) => t)[1]).toBe('    |     ^')
+    expect(
+      codeFrame('abc {\n}', { file: 'f', line: 1, column: 5, endLine: 2, endColumn: 2, exact: true }, (_, t) => t)[1],
+    ).toBe('    |     ^')
   })
   it('cuts very long lines around the place', () => {
     const [, carets] = plain('f', 'x'.repeat(1000) + 'HERE' + 'y'.repeat(1000), 1, 1001, 1005)
@@ -82,7 +119,9 @@ describe('the code frame', () => {
 
 describe('the JSON form', () => {
   it('fits the published schema', () => {
-    const schema: unknown = JSON.parse(readFileSync(new URL('../../schemas/diagnostics.schema.json', import.meta.url), 'utf8'))
+    const schema: unknown = JSON.parse(
+      readFileSync(new URL('../../schemas/diagnostics.schema.json', import.meta.url), 'utf8'),
+    )
     const validate = new Ajv2020({ strict: false }).compile(schema as object)
     const report = toReport([diagnostic])
     expect(validate(JSON.parse(JSON.stringify(report))), JSON.stringify(validate.errors)).toBe(true)
@@ -92,5 +131,7 @@ describe('the JSON form', () => {
 })
 
 it('schemas/diagnostics.schema.json is fresh', () => {
-  expect(readFileSync(new URL('../../schemas/diagnostics.schema.json', import.meta.url), 'utf8')).toBe(diagnosticsSchemaFile())
+  expect(readFileSync(new URL('../../schemas/diagnostics.schema.json', import.meta.url), 'utf8')).toBe(
+    diagnosticsSchemaFile(),
+  )
 })

@@ -12,7 +12,15 @@ for (const name of ['torture.ts', 'fragments.ts']) texts[name] = readFileSync(fo
 
 type At = 'key' | 'value'
 const finding = (path: Finding['path'], at: At = 'value'): Finding => ({
-  id: 'VLA101', severity: 'error', message: 'm', why: 'w', fix: 'f', path, at, related: [], fixes: [],
+  id: 'VLA101',
+  severity: 'error',
+  message: 'm',
+  why: 'w',
+  fix: 'f',
+  path,
+  at,
+  related: [],
+  fixes: [],
 })
 
 /** `file:line:column exact|near text`, the text being what lies between the positions. */
@@ -20,7 +28,10 @@ async function place(path: Finding['path'], at: At = 'value'): Promise<string> {
   const [found] = await locate([finding(path, at)], { file, declaration: torture, root: folder })
   if (found === undefined) throw new Error('no diagnostic')
   const line = texts[found.file]?.[found.line - 1] ?? ''
-  const text = found.endLine === found.line ? line.slice(found.column - 1, found.endColumn - 1) : `${line.slice(found.column - 1)}…`
+  const text =
+    found.endLine === found.line
+      ? line.slice(found.column - 1, found.endColumn - 1)
+      : `${line.slice(found.column - 1)}…`
   return `${found.file}:${String(found.line)}:${String(found.column)} ${found.exact ? 'exact' : 'near'} ${text}`
 }
 
@@ -95,15 +106,32 @@ describe('a literal that is not what ran', () => {
 
 describe('forms of the default export', () => {
   const forms: [name: string, text: string, expected: string][] = [
-    ['a constant', `import { defineVLAPipeline } from 'vla-pipeline'\nconst p = defineVLAPipeline({ name: 'x' })\nexport default p\n`, '2:37'],
-    ['an export list', `import { defineVLAPipeline as d } from 'vla-pipeline'\nconst p = d({ name: 'x' })\nexport { p as default }\n`, '2:21'],
-    ['a config in a constant', `import { defineVLAPipeline } from 'vla-pipeline'\nconst c = { name: 'x' } as const\nexport default defineVLAPipeline(c satisfies object)\n`, '2:19'],
-    ['a namespace and await', `import * as vla from 'vla-pipeline'\nexport default await vla.defineVLAPipeline({ "name": ('x') })\n`, '2:54'],
+    [
+      'a constant',
+      `import { defineVLAPipeline } from 'vla-pipeline'\nconst p = defineVLAPipeline({ name: 'x' })\nexport default p\n`,
+      '2:37',
+    ],
+    [
+      'an export list',
+      `import { defineVLAPipeline as d } from 'vla-pipeline'\nconst p = d({ name: 'x' })\nexport { p as default }\n`,
+      '2:21',
+    ],
+    [
+      'a config in a constant',
+      `import { defineVLAPipeline } from 'vla-pipeline'\nconst c = { name: 'x' } as const\nexport default defineVLAPipeline(c satisfies object)\n`,
+      '2:19',
+    ],
+    [
+      'a namespace and await',
+      `import * as vla from 'vla-pipeline'\nexport default await vla.defineVLAPipeline({ "name": ('x') })\n`,
+      '2:54',
+    ],
     ['a re-export', `export { default } from './torture.ts'\n`, '31:9'],
   ]
   it.each(forms)('%s', async (_, text, expected) => {
     const entry = `${folder}entry.ts`
-    const read = (path: string): string | undefined => (path === entry ? text : path.endsWith('torture.ts') ? texts['torture.ts']?.join('\n') : undefined)
+    const read = (path: string): string | undefined =>
+      path === entry ? text : path.endsWith('torture.ts') ? texts['torture.ts']?.join('\n') : undefined
     const name = text.includes('torture') ? 'torture' : 'x'
     const [found] = await locate([finding(['name'])], { file: entry, declaration: { name }, root: folder, read })
     expect(`${String(found?.line)}:${String(found?.column)}`).toBe(expected)
@@ -111,13 +139,23 @@ describe('forms of the default export', () => {
   })
 
   it('something else entirely points at the export', async () => {
-    const [found] = await locate([finding(['name'])], { file: `${folder}e.ts`, declaration: {}, root: folder, read: () => 'const a = 1\nexport default JSON.parse("{}")\n' })
+    const [found] = await locate([finding(['name'])], {
+      file: `${folder}e.ts`,
+      declaration: {},
+      root: folder,
+      read: () => 'const a = 1\nexport default JSON.parse("{}")\n',
+    })
     expect(found).toMatchObject({ file: 'e.ts', line: 2, column: 1, exact: false })
   })
 
   it('a circle of names ends', async () => {
     const text = `import { defineVLAPipeline } from 'vla-pipeline'\nconst a = () => ({ ...b() })\nconst b = () => ({ ...a() })\nexport default defineVLAPipeline({ modules: a() })\n`
-    const [found] = await locate([finding(['modules', 'vision'])], { file: `${folder}e.ts`, declaration: {}, root: folder, read: (p) => (p.endsWith('/e.ts') ? text : undefined) })
+    const [found] = await locate([finding(['modules', 'vision'])], {
+      file: `${folder}e.ts`,
+      declaration: {},
+      root: folder,
+      read: (p) => (p.endsWith('/e.ts') ? text : undefined),
+    })
     expect(found).toMatchObject({ line: 4, column: 36, exact: false })
   })
 })

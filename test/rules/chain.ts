@@ -24,7 +24,12 @@ export function pipelineText(code: string): string {
 function topLevelKeys(code: string): string[] {
   const file = ts.createSourceFile('example.ts', `({\n${code}\n})`, ts.ScriptTarget.ESNext, true)
   const [statement] = file.statements
-  if (statement === undefined || !ts.isExpressionStatement(statement) || !ts.isParenthesizedExpression(statement.expression)) throw new Error(`not an object: ${code}`)
+  if (
+    statement === undefined ||
+    !ts.isExpressionStatement(statement) ||
+    !ts.isParenthesizedExpression(statement.expression)
+  )
+    throw new Error(`not an object: ${code}`)
   const literal = statement.expression.expression
   if (!ts.isObjectLiteralExpression(literal)) throw new Error(`not an object: ${code}`)
   return literal.properties.map((property) => property.name?.getText() ?? '')
@@ -32,14 +37,17 @@ function topLevelKeys(code: string): string[] {
 
 /** What the default export of a pipeline.ts is when it runs. */
 export function evaluate(text: string): unknown {
-  const plain = ts.transpileModule(text.replace(/^import .*$/m, '').replace('export default', 'return'), { compilerOptions: { target: ts.ScriptTarget.ESNext, module: ts.ModuleKind.ESNext } }).outputText
+  const plain = ts.transpileModule(text.replace(/^import .*$/m, '').replace('export default', 'return'), {
+    compilerOptions: { target: ts.ScriptTarget.ESNext, module: ts.ModuleKind.ESNext },
+  }).outputText
   // eslint-disable-next-line @typescript-eslint/no-implied-eval, @typescript-eslint/no-unsafe-call -- the text is one of our own examples
   return new Function(...names, plain)(...Object.values(vla)) as unknown
 }
 
 /** The base pipeline's lock with a JSON merge patch (RFC 7396); `$copy` starts an entry from another one. */
 export function lockOf(patch: MergePatch | undefined): Lock {
-  const merged = patch === undefined ? BASE_LOCK : merge(BASE_LOCK, patch, (BASE_LOCK as { datasets: MergePatch }).datasets)
+  const merged =
+    patch === undefined ? BASE_LOCK : merge(BASE_LOCK, patch, (BASE_LOCK as { datasets: MergePatch }).datasets)
   return z.parse(lockSchema, merged)
 }
 

@@ -18,8 +18,10 @@ describe('explain', () => {
   it('prints a page that fits its width', () => {
     const text = explain('VLA201', 80) ?? ''
     expect(text.startsWith('VLA201 batch-not-divisible\n')).toBe(true)
-    for (const heading of ['WHY', 'HOW TO FIX', 'INVALID', 'VALID', 'WHEN TO SUPPRESS', 'SOURCES']) expect(text).toContain(`\n${heading}\n`)
-    for (const line of text.split('\n').filter((line) => !line.startsWith('    '))) expect(line.length).toBeLessThanOrEqual(80)
+    for (const heading of ['WHY', 'HOW TO FIX', 'INVALID', 'VALID', 'WHEN TO SUPPRESS', 'SOURCES'])
+      expect(text).toContain(`\n${heading}\n`)
+    for (const line of text.split('\n').filter((line) => !line.startsWith('    ')))
+      expect(line.length).toBeLessThanOrEqual(80)
   })
   it('knows no other ids', () => {
     expect(explain('VLA999')).toBeUndefined()

@@ -8,8 +8,12 @@ import { rules } from '../../sdk/rules/index.ts'
 import type { Example, Rule } from '../../sdk/rules/rule.ts'
 import { judge, judgeExample, lockOf, pipelineText } from './chain.ts'
 
-const valid = rules.flatMap((rule) => rule.valid.map((example) => ({ title: `${rule.id} ${example.caption}`, rule, example })))
-const invalid = rules.flatMap((rule) => rule.invalid.map((example) => ({ title: `${rule.id} ${example.caption}`, rule, example })))
+const valid = rules.flatMap((rule) =>
+  rule.valid.map((example) => ({ title: `${rule.id} ${example.caption}`, rule, example })),
+)
+const invalid = rules.flatMap((rule) =>
+  rule.invalid.map((example) => ({ title: `${rule.id} ${example.caption}`, rule, example })),
+)
 const FILE = '/work/pipeline.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 /** What the safe fixes have made of the invalid examples. */
@@ -42,6 +46,7 @@ describe('positions', () => {
     const { declaration, diagnostics } = await located(rule, example)
     for (const diagnostic of diagnostics) {
       expect(diagnostic.file).toBe('pipeline.ts')
+      for (const related of diagnostic.related) expect(related.line).toBeGreaterThan(0)
       // What the user wrote is found exactly; what nobody wrote at the nearest place around it.
       if (isWritten(declaration, diagnostic.path)) expect(diagnostic.exact, JSON.stringify(diagnostic.path)).toBe(true)
     }
@@ -49,7 +54,9 @@ describe('positions', () => {
 })
 
 describe('safe fixes', () => {
-  const fixable = invalid.filter(({ rule, example }) => judgeExample(example).findings.some(({ id, fixes }) => id === rule.id && fixes.some(({ kind }) => kind === 'safe')))
+  const fixable = invalid.filter(({ rule, example }) =>
+    judgeExample(example).findings.some(({ id, fixes }) => id === rule.id && fixes.some(({ kind }) => kind === 'safe')),
+  )
   it('there are some', () => {
     expect(fixable.length).toBeGreaterThan(10)
   })
@@ -67,16 +74,25 @@ describe('safe fixes', () => {
 /** One program for all of them: building it is what takes the time. Runs last, on what the safe fixes have left behind. */
 it('valid examples and fixed ones are TypeScript without errors', { timeout: 120_000 }, () => {
   const texts = new Map<string, string>()
-  for (const [index, { example }] of valid.entries()) texts.set(`${root}valid-${String(index)}.ts`, pipelineText(example.code))
+  for (const [index, { example }] of valid.entries())
+    texts.set(`${root}valid-${String(index)}.ts`, pipelineText(example.code))
   for (const [index, text] of [...fixed.values()].entries()) texts.set(`${root}fixed-${String(index)}.ts`, text)
   expect(fixed.size).toBeGreaterThan(10)
   expect(typeErrors(texts)).toEqual([])
 })
 
-async function located(rule: Rule, example: Example): Promise<{ text: string; declaration: unknown; diagnostics: Diagnostic[] }> {
+async function located(
+  rule: Rule,
+  example: Example,
+): Promise<{ text: string; declaration: unknown; diagnostics: Diagnostic[] }> {
   const { text, declaration, findings } = judgeExample(example)
   const own = findings.filter(({ id }) => id === rule.id)
-  const diagnostics = await locate(own, { file: FILE, declaration, root: '/work', read: (path) => (path === FILE ? text : undefined) })
+  const diagnostics = await locate(own, {
+    file: FILE,
+    declaration,
+    root: '/work',
+    read: (path) => (path === FILE ? text : undefined),
+  })
   return { text, declaration, diagnostics }
 }
 
@@ -111,6 +127,9 @@ function typeErrors(files: ReadonlyMap<string, string>): string[] {
     const file = program.getSourceFile(path)
     if (file === undefined) throw new Error(`no ${path}`)
     const all = [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)]
-    return all.map(({ messageText, start }) => `${ts.flattenDiagnosticMessageText(messageText, '\n')} at: ${file.text.slice(start, (start ?? 0) + 60)}`)
+    return all.map(
+      ({ messageText, start }) =>
+        `${ts.flattenDiagnosticMessageText(messageText, '\n')} at: ${file.text.slice(start, (start ?? 0) + 60)}`,
+    )
   })
 }

@@ -10,7 +10,8 @@ function planOf(code: string, lock: Parameters<typeof lockOf>[0] = {}): Plan {
   return plan
 }
 const RATIO = `modules: { vision: { lr: 1e-6 }, action: { lr: 1e-3 } },`
-const ids = (plan: Plan, options: Parameters<typeof runRules>[1] = {}): string[] => runRules(plan, options).map(({ id }) => id)
+const ids = (plan: Plan, options: Parameters<typeof runRules>[1] = {}): string[] =>
+  runRules(plan, options).map(({ id }) => id)
 
 describe('suppressions', () => {
   it('silence a rule that allows it', () => {
@@ -18,14 +19,27 @@ describe('suppressions', () => {
     expect(ids(planOf(`${RATIO}\nrules: { VLA203: off('new head') },`))).toEqual([])
   })
   it('do not silence one that does not', () => {
-    expect(ids(planOf(`training: { updates: 1_000, globalBatch: 65, microBatch: 32, lr: 1e-3 },\nrules: { VLA201: off('x') },`))).toEqual(['VLA091', 'VLA201'])
+    expect(
+      ids(
+        planOf(
+          `training: { updates: 1_000, globalBatch: 65, microBatch: 32, lr: 1e-3 },\nrules: { VLA201: off('x') },`,
+        ),
+      ),
+    ).toEqual(['VLA091', 'VLA201'])
   })
   it('need a reason', () => {
-    expect(runRules(planOf(RATIO), { suppressions: [{ rule: 'VLA203', reason: ' ' }] }).map(({ message }) => message)).toContain('The rule VLA203 is switched off without a reason.')
+    expect(
+      runRules(planOf(RATIO), { suppressions: [{ rule: 'VLA203', reason: ' ' }] }).map(({ message }) => message),
+    ).toContain('The rule VLA203 is switched off without a reason.')
   })
   it('are told when they are unused, at their key, with the fix', () => {
     const [unused] = runRules(planOf(`rules: { VLA203: off('new head') },`))
-    expect(unused).toMatchObject({ id: 'VLA090', path: ['rules', 'VLA203'], at: 'key', fixes: [{ kind: 'safe', edits: [{ kind: 'remove', path: ['rules', 'VLA203'] }] }] })
+    expect(unused).toMatchObject({
+      id: 'VLA090',
+      path: ['rules', 'VLA203'],
+      at: 'key',
+      fixes: [{ kind: 'safe', edits: [{ kind: 'remove', path: ['rules', 'VLA203'] }] }],
+    })
   })
   it('are not called unused where the rule could not look', () => {
     const plan = planOf(`rules: { VLA206: off('short on purpose') },`, { datasets: { 'data/reach': null } })
@@ -37,38 +51,65 @@ describe('what is unknown', () => {
   it('is told once per missing lock entry, with the rules that needed it', () => {
     const findings = runRules(planOf('', { datasets: { 'data/reach': null } }))
     expect(findings.map(({ id, severity }) => [id, severity])).toEqual([['VLA092', 'info']])
-    expect(findings[0]?.message).toMatch(/^vla\.lock\.json has no entry for dataset 'data\/reach'\. These rules could not look: VLA206, VLA212, VLA502, .*VLA509\.$/)
+    expect(findings[0]?.message).toMatch(
+      /^vla\.lock\.json has no entry for dataset 'data\/reach'\. These rules could not look: VLA206, VLA212, VLA502, .*VLA509\.$/,
+    )
   })
   it('is not told where the lock has said it', () => {
     const plan = planOf('', { datasets: { 'data/reach': null } })
-    const reported = [{ id: 'VLA020', severity: 'info', message: '', why: '', fix: '', path: ['data', 'root'], at: 'value', related: [], fixes: [] }] as const
+    const reported = [
+      {
+        id: 'VLA020',
+        severity: 'info',
+        message: '',
+        why: '',
+        fix: '',
+        path: ['data', 'root'],
+        at: 'value',
+        related: [],
+        fixes: [],
+      },
+    ] as const
     expect(ids(plan, { reported })).toEqual([])
   })
   it('and broken is silent: the finding that broke it stands alone', () => {
-    const { findings } = judgeExample({ code: `hardware: gpus('H100-SXM-80' as never, { perNode: 2 }),\nmodules: { language: { lr: -1, dtype: 'bf16' } },` })
+    const { findings } = judgeExample({
+      code: `hardware: gpus('H100-SXM-80' as never, { perNode: 2 }),\nmodules: { language: { lr: -1, dtype: 'bf16' } },`,
+    })
     expect(findings.map(({ id }) => id)).toEqual(['VLA003', 'VLA005'])
   })
   it('keeps no rule from looking at what is known', () => {
-    const { findings } = judgeExample({ code: `modules: { vision: { freeze: 'sometimes' as never }, projector: { recompute: 'full' } },` })
+    const { findings } = judgeExample({
+      code: `modules: { vision: { freeze: 'sometimes' as never }, projector: { recompute: 'full' } },`,
+    })
     expect(findings.map(({ id }) => id)).toEqual(['VLA003', 'VLA301'])
   })
 })
 
 describe('findings', () => {
   it('come in the same order whatever the order of the rules', () => {
-    const plan = planOf(`training: { updates: 1_000, globalBatch: 65, microBatch: 32, lr: 1e-3, schedule: cosine({ warmup: 5_000 }) },\n${RATIO}`)
+    const plan = planOf(
+      `training: { updates: 1_000, globalBatch: 65, microBatch: 32, lr: 1e-3, schedule: cosine({ warmup: 5_000 }) },\n${RATIO}`,
+    )
     expect(runRules(plan, { rules: [...rules].reverse() })).toEqual(runRules(plan))
     expect(ids(plan)).toEqual(['VLA201', 'VLA202', 'VLA203'])
   })
   it('work the numbers out', () => {
     const [finding] = runRules(planOf(`training: { updates: 1_000, globalBatch: 100, microBatch: 32, lr: 1e-3 },`))
-    expect(finding?.message).toBe('A global batch of 100 cannot be made of 2 processes with 32 samples each: one pass of all is 64.')
+    expect(finding?.message).toBe(
+      'A global batch of 100 cannot be made of 2 processes with 32 samples each: one pass of all is 64.',
+    )
     expect(finding?.fix).toBe('The nearest numbers that work: globalBatch: 64 or 128, or microBatch: 25.')
     expect(finding?.path).toEqual(['training', 'globalBatch'])
   })
   it('compare learning rates with a tolerance', () => {
-    for (const [slow, fast] of [[2e-6, 1e-4], [1e-5, 5e-4], [3e-7, 1.5e-5]] as const) {
-      const code = (factor: number): string => `modules: { vision: { lr: ${String(slow)} }, projector: { lr: ${String(fast * factor)} }, language: { lr: ${String(fast)} }, action: { lr: ${String(fast)} } },`
+    for (const [slow, fast] of [
+      [2e-6, 1e-4],
+      [1e-5, 5e-4],
+      [3e-7, 1.5e-5],
+    ] as const) {
+      const code = (factor: number): string =>
+        `modules: { vision: { lr: ${String(slow)} }, projector: { lr: ${String(fast * factor)} }, language: { lr: ${String(fast)} }, action: { lr: ${String(fast)} } },`
       expect(ids(planOf(code(1)))).toEqual([])
       expect(ids(planOf(code(1.001)))).toEqual(['VLA203'])
     }
@@ -81,7 +122,9 @@ describe('findings', () => {
     const dead = 43_080_480
     const expected = (7_541_237_184 - dead) * 16 + dead * 4
     expect(finding?.id).toBe('VLA601')
-    expect(finding?.message).toBe(`Weights, gradients and optimizer state take ${(expected / 4 / 2 ** 30).toFixed(1)} GiB per GPU; RTX-4090 has 24.0 GiB.`)
+    expect(finding?.message).toBe(
+      `Weights, gradients and optimizer state take ${(expected / 4 / 2 ** 30).toFixed(1)} GiB per GPU; RTX-4090 has 24.0 GiB.`,
+    )
   })
 })
 

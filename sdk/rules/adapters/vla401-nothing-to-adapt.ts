@@ -11,8 +11,16 @@ export const nothingToAdapt = defineRule({
   fix: 'Name layers of this module in `targets`, or train the module without adapters.',
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
-    { title: 'peft 0.21', at: 'peft/tuners/tuners_utils.py', locator: 'inject_adapter: "Target modules ... not found in the base model"' },
-    { title: 'LeRobot issue 4018', at: 'https://github.com/huggingface/lerobot/issues/4018', locator: 'name patterns that match nothing went unnoticed' },
+    {
+      title: 'peft 0.21',
+      at: 'peft/tuners/tuners_utils.py',
+      locator: 'inject_adapter: "Target modules ... not found in the base model"',
+    },
+    {
+      title: 'LeRobot issue 4018',
+      at: 'https://github.com/huggingface/lerobot/issues/4018',
+      locator: 'name patterns that match nothing went unnoticed',
+    },
   ],
   messages: {
     linear: "The module '{module}' has no linear layer to adapt.",
@@ -20,11 +28,20 @@ export const nothingToAdapt = defineRule({
   },
   valid: [
     { caption: 'Every linear of the trunk.', code: `modules: { language: { adapt: lora({ rank: 8 }) } },` },
-    { caption: 'Named layers.', code: `modules: { language: { adapt: lora({ rank: 8, targets: ['q_proj', 'v_proj'] }) } },` },
+    {
+      caption: 'Named layers.',
+      code: `modules: { language: { adapt: lora({ rank: 8, targets: ['q_proj', 'v_proj'] }) } },`,
+    },
   ],
   invalid: [
-    { caption: 'No such layers.', code: `modules: { language: { adapt: lora({ rank: 8, targets: ['query', 'value'] }) } },` },
-    { caption: 'A convolutional tower whose linear layers are 1x1 convolutions.', code: `modules: { vision: { adapt: lora({ rank: 8 }) } },` },
+    {
+      caption: 'No such layers.',
+      code: `modules: { language: { adapt: lora({ rank: 8, targets: ['query', 'value'] }) } },`,
+    },
+    {
+      caption: 'A convolutional tower whose linear layers are 1x1 convolutions.',
+      code: `modules: { vision: { adapt: lora({ rank: 8 }) } },`,
+    },
   ],
   check({ plan, known, each, report }) {
     each(plan.modules, (module, index) => {
@@ -33,7 +50,8 @@ export const nothingToAdapt = defineRule({
       const path = ['modules', module.name, 'adapt', ...(adapt.targets === null ? [] : ['targets'])]
       const at = ['modules', index, 'adapt']
       if (adapt.targets === null) report({ message: 'linear', at, path, data: { module: module.name } })
-      else report({ message: 'targets', at, path, data: { module: module.name, targets: JSON.stringify(adapt.targets) } })
+      else
+        report({ message: 'targets', at, path, data: { module: module.name, targets: JSON.stringify(adapt.targets) } })
     })
   },
 })

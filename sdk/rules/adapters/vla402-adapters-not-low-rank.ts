@@ -10,7 +10,13 @@ export const adaptersNotLowRank = defineRule({
   why: 'A rank near or above the width of the layers is full training with twice the parameters: it costs more memory and can express no more.',
   fix: 'Use a smaller rank, or train the module without adapters.',
   suppress: { allowed: true, when: 'The adapters are to be removable from the base, at any price.' },
-  sources: [{ title: 'Hu et al. 2021, LoRA', at: 'https://arxiv.org/abs/2106.09685', locator: 'section 4.1: r much smaller than min(d, k)' }],
+  sources: [
+    {
+      title: 'Hu et al. 2021, LoRA',
+      at: 'https://arxiv.org/abs/2106.09685',
+      locator: 'section 4.1: r much smaller than min(d, k)',
+    },
+  ],
   messages: { large: "Adapters of rank {rank} add {adapters} parameters to the {count} of '{module}'." },
   valid: [{ caption: 'Rank 8 at width 128.', code: `modules: { language: { adapt: lora({ rank: 8 }) } },` }],
   invalid: [{ caption: 'Rank 256 at width 128.', code: `modules: { language: { adapt: lora({ rank: 256 }) } },` }],

@@ -10,9 +10,20 @@ export const adapterOnTiedHead = defineRule({
   summary: 'An output head that is the embedding is not adapted.',
   why: 'Merging the adapter would change the embedding too, which was trained without it: the package would differ from what was trained.',
   fix: "Name the layers to adapt, without the head: targets: ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'].",
-  suppress: { allowed: false, because: 'The generated run refuses it, and merging would corrupt the package in silence.' },
-  sources: [{ title: 'peft 0.21', at: 'peft/tuners/tuners_utils.py', locator: 'warning "Model with tie_word_embeddings=True and a tied layer is part of the adapter"' }],
-  messages: { tied: "The adapters of '{module}' reach its output head, which is one with the embedding (tie_word_embeddings)." },
+  suppress: {
+    allowed: false,
+    because: 'The generated run refuses it, and merging would corrupt the package in silence.',
+  },
+  sources: [
+    {
+      title: 'peft 0.21',
+      at: 'peft/tuners/tuners_utils.py',
+      locator: 'warning "Model with tie_word_embeddings=True and a tied layer is part of the adapter"',
+    },
+  ],
+  messages: {
+    tied: "The adapters of '{module}' reach its output head, which is one with the embedding (tie_word_embeddings).",
+  },
   valid: [
     {
       caption: 'Named layers.',
@@ -32,7 +43,8 @@ modules: { language: { adapt: lora({ rank: 8 }) } },`,
     each(plan.modules, (module, index) => {
       const { adapt } = module
       if (adapt === null || module.name !== 'language') return
-      const reachesHead = adapt.targets === null || adapt.targets.some((target) => target === 'lm_head' || target.includes('*'))
+      const reachesHead =
+        adapt.targets === null || adapt.targets.some((target) => target === 'lm_head' || target.includes('*'))
       if (!reachesHead || !isTied(known(plan.model.language.config))) return
       report({
         message: 'tied',
@@ -41,9 +53,15 @@ modules: { language: { adapt: lora({ rank: 8 }) } },`,
         data: { module: module.name },
         fixes: [
           {
-            label: "Adapt the attention and MLP layers",
+            label: 'Adapt the attention and MLP layers',
             kind: 'suggestion',
-            edits: [{ kind: 'set', path: ['modules', module.name, 'adapt', 'targets'], value: ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] }],
+            edits: [
+              {
+                kind: 'set',
+                path: ['modules', module.name, 'adapt', 'targets'],
+                value: ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'],
+              },
+            ],
           },
         ],
       })

@@ -13,8 +13,16 @@ export const cameraWithoutFeature = defineRule({
   fix: 'Map the camera in `cameras`, or in the entry of the dataset.',
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
-    { title: 'LeRobot issue 2262', at: 'https://github.com/huggingface/lerobot/issues/2262', locator: 'missing and wrong camera keys' },
-    { title: 'openpi', at: 'openpi/src/openpi/models/model.py', locator: 'preprocess_observation: missing images are replaced by zeros and masked' },
+    {
+      title: 'LeRobot issue 2262',
+      at: 'https://github.com/huggingface/lerobot/issues/2262',
+      locator: 'missing and wrong camera keys',
+    },
+    {
+      title: 'openpi',
+      at: 'openpi/src/openpi/models/model.py',
+      locator: 'preprocess_observation: missing images are replaced by zeros and masked',
+    },
   ],
   messages: { unmapped: "The camera '{camera}' of the model has no feature in the dataset '{dataset}'." },
   valid: [
@@ -41,10 +49,19 @@ export const cameraWithoutFeature = defineRule({
           at: ['datasets', index, 'cameras'],
           path: target,
           data: { camera, dataset: dataset.name },
-          fix: features.length > 0 ? `Map it to one of the dataset's cameras: ${listed(features)}.` : 'Map the camera in `cameras`, or in the entry of the dataset.',
+          fix:
+            features.length > 0
+              ? `Map it to one of the dataset's cameras: ${listed(features)}.`
+              : 'Map the camera in `cameras`, or in the entry of the dataset.',
           fixes:
             only !== undefined && free.length === 1
-              ? [{ label: `Map '${camera}' to '${only}'`, kind: 'suggestion', edits: [{ kind: 'set', path: target, value: only }] }]
+              ? [
+                  {
+                    label: `Map '${camera}' to '${only}'`,
+                    kind: 'suggestion',
+                    edits: [{ kind: 'set', path: target, value: only }],
+                  },
+                ]
               : [],
         })
       }

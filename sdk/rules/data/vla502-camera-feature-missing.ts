@@ -12,7 +12,11 @@ export const cameraFeatureMissing = defineRule({
   fix: 'Map the camera to one of the image features of the dataset.',
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
-    { title: 'LeRobot issue 3181', at: 'https://github.com/huggingface/lerobot/issues/3181', locator: 'features of dataset and policy do not match' },
+    {
+      title: 'LeRobot issue 3181',
+      at: 'https://github.com/huggingface/lerobot/issues/3181',
+      locator: 'features of dataset and policy do not match',
+    },
     { title: 'generated runtime', at: 'templates/runtime/vla_runtime/data.py', locator: '_Source: has no feature' },
   ],
   messages: { missing: "The dataset '{dataset}' has no camera '{feature}'." },
@@ -29,10 +33,17 @@ export const cameraFeatureMissing = defineRule({
           message: 'missing',
           at,
           data: { dataset: dataset.name, feature },
-          fix: features.length === 0 ? 'It has no cameras at all: record it with images.' : `It has ${listed(features)}.`,
+          fix:
+            features.length === 0 ? 'It has no cameras at all: record it with images.' : `It has ${listed(features)}.`,
           fixes:
             only !== undefined && features.length === 1
-              ? [{ label: `Map '${camera}' to '${only}'`, kind: 'safe', edits: [{ kind: 'set', path: path(at), value: only }] }]
+              ? [
+                  {
+                    label: `Map '${camera}' to '${only}'`,
+                    kind: 'safe',
+                    edits: [{ kind: 'set', path: path(at), value: only }],
+                  },
+                ]
               : [],
         })
       }

@@ -10,7 +10,13 @@ export const stateNotRead = defineRule({
   why: 'The option has no effect: the policy never sees the state, though the declaration reads as if it did.',
   fix: 'Give the model its state token (state: true in composed), or remove the option.',
   suppress: { allowed: true, when: 'The line is shared with a pipeline whose model reads the state.' },
-  sources: [{ title: 'openpi', at: 'openpi/src/openpi/models/pi0_config.py', locator: 'discrete_state_input: where it is off, a declared state is silently unused' }],
+  sources: [
+    {
+      title: 'openpi',
+      at: 'openpi/src/openpi/models/pi0_config.py',
+      locator: 'discrete_state_input: where it is off, a declared state is silently unused',
+    },
+  ],
   messages: { unread: '`normalize.state` is set, but the model reads no proprioception.' },
   valid: [{ caption: 'A model with state.', code: `normalize: { state: 'meanStd' },` }],
   invalid: [

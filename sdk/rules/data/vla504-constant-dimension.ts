@@ -13,7 +13,11 @@ export const constantDimension = defineRule({
   fix: "Say normalize: { constant: 'pass' } to leave such dimensions as they are, or 'zero' to make them 0.",
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
-    { title: 'OpenVLA', at: 'openvla/prismatic/vla/datasets/rlds/utils/data_utils.py', locator: 'normalize_action_and_proprio: dimensions with min == max are set to 0' },
+    {
+      title: 'OpenVLA',
+      at: 'openvla/prismatic/vla/datasets/rlds/utils/data_utils.py',
+      locator: 'normalize_action_and_proprio: dimensions with min == max are set to 0',
+    },
     { title: 'generated runtime', at: 'templates/runtime/vla_runtime/modeling/normalize.py', locator: 'normalizer' },
   ],
   messages: { constant: "{dimensions} of '{feature}' in '{dataset}' never change: {statistic} gives no range." },

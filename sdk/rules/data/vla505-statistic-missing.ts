@@ -3,7 +3,8 @@ import { defineRule } from '../rule.ts'
 import { NEEDED, normalised } from '../statistics.ts'
 
 const RECOMPUTE = 'Recompute the statistics: lerobot-edit-dataset --operation.type recompute_stats.'
-const QUANTILES = "Add quantiles (python -m lerobot.scripts.augment_dataset_quantile_stats), or choose 'meanStd' or 'minMax'."
+const QUANTILES =
+  "Add quantiles (python -m lerobot.scripts.augment_dataset_quantile_stats), or choose 'meanStd' or 'minMax'."
 
 export const statisticMissing = defineRule({
   id: 'VLA505',
@@ -16,8 +17,16 @@ export const statisticMissing = defineRule({
   fix: RECOMPUTE,
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
-    { title: 'LeRobot issue 2189', at: 'https://github.com/huggingface/lerobot/issues/2189', locator: 'q01 and q99 missing from older datasets' },
-    { title: 'LeRobot issue 1078', at: 'https://github.com/huggingface/lerobot/issues/1078', locator: 'statistics that are infinite' },
+    {
+      title: 'LeRobot issue 2189',
+      at: 'https://github.com/huggingface/lerobot/issues/2189',
+      locator: 'q01 and q99 missing from older datasets',
+    },
+    {
+      title: 'LeRobot issue 1078',
+      at: 'https://github.com/huggingface/lerobot/issues/1078',
+      locator: 'statistics that are infinite',
+    },
   ],
   messages: {
     none: "The dataset '{dataset}' has no statistics of '{feature}', which {mode} needs.",
@@ -26,9 +35,21 @@ export const statisticMissing = defineRule({
   },
   valid: [{ caption: 'Quantiles that are there.', code: `normalize: { state: 'quantiles', action: 'quantiles' },` }],
   invalid: [
-    { caption: 'An older dataset without quantiles.', code: `normalize: { action: 'quantiles' },`, lock: { datasets: { 'data/reach': { statistics: { action: { q01: null, q99: null } } } } } },
-    { caption: 'An infinite extreme.', code: `normalize: { action: 'minMax' },`, lock: { datasets: { 'data/reach': { statistics: { action: { max: [1, 1, null, 1] } } } } } },
-    { caption: 'No statistics at all.', code: `normalize: { state: 'meanStd' },`, lock: { datasets: { 'data/reach': { statistics: { 'observation.state': null } } } } },
+    {
+      caption: 'An older dataset without quantiles.',
+      code: `normalize: { action: 'quantiles' },`,
+      lock: { datasets: { 'data/reach': { statistics: { action: { q01: null, q99: null } } } } },
+    },
+    {
+      caption: 'An infinite extreme.',
+      code: `normalize: { action: 'minMax' },`,
+      lock: { datasets: { 'data/reach': { statistics: { action: { max: [1, 1, null, 1] } } } } },
+    },
+    {
+      caption: 'No statistics at all.',
+      code: `normalize: { state: 'meanStd' },`,
+      lock: { datasets: { 'data/reach': { statistics: { 'observation.state': null } } } },
+    },
   ],
   check(context) {
     normalised(context, ({ dataset, index, role, feature, mode, statistics, uses }) => {
@@ -51,9 +72,17 @@ export const statisticMissing = defineRule({
         return
       }
       for (const statistic of NEEDED[mode]) {
-        const bad = (statistics[statistic] ?? []).flatMap((value, dimension) => (value === null && uses(dimension) ? [dimension] : []))
+        const bad = (statistics[statistic] ?? []).flatMap((value, dimension) =>
+          value === null && uses(dimension) ? [dimension] : [],
+        )
         if (bad.length === 0) continue
-        context.report({ message: 'infinite', at, path: at, data: { dataset, feature, statistic, dimensions: dimensions(bad) }, related })
+        context.report({
+          message: 'infinite',
+          at,
+          path: at,
+          data: { dataset, feature, statistic, dimensions: dimensions(bad) },
+          related,
+        })
       }
     })
   },

@@ -11,7 +11,11 @@ export const widthsDiffer = defineRule({
   fix: 'Leave the dataset out, or bring its features to a common width when recording or converting.',
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
-    { title: 'OpenVLA issue 48', at: 'https://github.com/openvla/openvla/issues/48', locator: 'other action encodings and bimanual robots' },
+    {
+      title: 'OpenVLA issue 48',
+      at: 'https://github.com/openvla/openvla/issues/48',
+      locator: 'other action encodings and bimanual robots',
+    },
     { title: 'generated runtime', at: 'templates/runtime/vla_runtime/data.py', locator: '_check_width' },
   ],
   messages: { differ: "The {role} of '{dataset}' has {width} dimensions, that of '{other}' {otherWidth}." },

@@ -9,9 +9,21 @@ export const ratesDiffer = defineRule({
   summary: 'All datasets of a mixture were recorded at one rate.',
   why: 'A chunk of actions lasts longer in one dataset than in another, and a policy that is told neither rate learns a blur of both.',
   fix: 'Resample the datasets to a common rate, or train on those of one rate.',
-  suppress: { allowed: true, when: 'The instruction or the embodiment tells the rates apart, or actions are targets whose spacing in time does not matter.' },
-  sources: [{ title: 'LeRobot issue 3513', at: 'https://github.com/huggingface/lerobot/issues/3513', locator: 'rates and time stamps that do not agree' }],
-  messages: { differ: "'{dataset}' was recorded at {fps} Hz, '{other}' at {otherFps} Hz: a chunk of {chunk} actions lasts {seconds} s in one and {otherSeconds} s in the other." },
+  suppress: {
+    allowed: true,
+    when: 'The instruction or the embodiment tells the rates apart, or actions are targets whose spacing in time does not matter.',
+  },
+  sources: [
+    {
+      title: 'LeRobot issue 3513',
+      at: 'https://github.com/huggingface/lerobot/issues/3513',
+      locator: 'rates and time stamps that do not agree',
+    },
+  ],
+  messages: {
+    differ:
+      "'{dataset}' was recorded at {fps} Hz, '{other}' at {otherFps} Hz: a chunk of {chunk} actions lasts {seconds} s in one and {otherSeconds} s in the other.",
+  },
   valid: [
     {
       caption: 'Both at 80 Hz.',
@@ -37,7 +49,15 @@ export const ratesDiffer = defineRule({
         report({
           message: 'differ',
           at: ['datasets', index],
-          data: { dataset: dataset.name, fps, other: first.name, otherFps: first.fps, chunk, seconds: seconds(fps), otherSeconds: seconds(first.fps) },
+          data: {
+            dataset: dataset.name,
+            fps,
+            other: first.name,
+            otherFps: first.fps,
+            chunk,
+            seconds: seconds(fps),
+            otherSeconds: seconds(first.fps),
+          },
           related: [{ at: ['datasets', first.index], note: `'${first.name}'` }],
         })
       }

@@ -10,7 +10,13 @@ export const holdoutNotInDataset = defineRule({
   why: 'The run stops on the target, or has nothing to train on.',
   fix: "Name episodes of the dataset, or give a share ('5%').",
   suppress: { allowed: false, because: 'The generated run refuses it.' },
-  sources: [{ title: 'generated runtime', at: 'templates/runtime/vla_runtime/data.py', locator: '_Source: held-out episodes do not exist; every episode is held out' }],
+  sources: [
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/data.py',
+      locator: '_Source: held-out episodes do not exist; every episode is held out',
+    },
+  ],
   messages: {
     outside: "'{dataset}' has no episode {episode}: its episodes are 0 to {last}.",
     notSelected: "Episode {episode} of '{dataset}' is held out, but not among its `episodes`.",
@@ -20,7 +26,10 @@ export const holdoutNotInDataset = defineRule({
   invalid: [
     { caption: 'Counted from 1.', code: `data: lerobotDataset({ root: 'data/reach', holdout: [99, 100] }),` },
     { caption: 'All of them.', code: `data: lerobotDataset({ root: 'data/reach', holdout: '100%' }),` },
-    { caption: 'Not among those that are used.', code: `data: lerobotDataset({ root: 'data/reach', episodes: [0, 1, 2], holdout: [3] }),` },
+    {
+      caption: 'Not among those that are used.',
+      code: `data: lerobotDataset({ root: 'data/reach', episodes: [0, 1, 2], holdout: [3] }),`,
+    },
     { caption: 'Used, but not there.', code: `data: lerobotDataset({ root: 'data/reach', episodes: [0, 1, 120] }),` },
   ],
   check({ plan, known, each, path, report }) {
@@ -43,7 +52,12 @@ export const holdoutNotInDataset = defineRule({
       }
       const outside = held.find((episode) => episode >= count)
       if (outside !== undefined) {
-        report({ message: 'outside', at, path: [...path(at), held.indexOf(outside)], data: { dataset: dataset.name, episode: String(outside), last: String(last) } })
+        report({
+          message: 'outside',
+          at,
+          path: [...path(at), held.indexOf(outside)],
+          data: { dataset: dataset.name, episode: String(outside), last: String(last) },
+        })
         return
       }
       const foreign = selected === null ? undefined : held.find((episode) => !selected.includes(episode))
@@ -57,7 +71,8 @@ export const holdoutNotInDataset = defineRule({
         })
         return
       }
-      if (held.length > 0 && new Set(held).size >= (selected === null ? count : new Set(selected).size)) report({ message: 'all', at, data: { dataset: dataset.name } })
+      if (held.length > 0 && new Set(held).size >= (selected === null ? count : new Set(selected).size))
+        report({ message: 'all', at, data: { dataset: dataset.name } })
     })
   },
 })

@@ -14,15 +14,30 @@ export const tinyQuantileSpan = defineRule({
   summary: 'The range between q01 and q99 is not vanishing beside the whole range of a dimension.',
   why: 'A dimension that rests for 98 % of the frames is stretched a thousandfold: unclipped its rare motions explode the loss, clipped they are lost.',
   fix: "Use 'minMax' or 'meanStd', or leave the dimension unnormalised (actionMask).",
-  suppress: { allowed: true, when: 'The dimension is binary in practice, clipping is on, and the rare motions do not matter.' },
-  sources: [{ title: 'openpi issue 814', at: 'https://github.com/Physical-Intelligence/openpi/issues/814', locator: 'normalised values in the thousands, the loss explodes' }],
-  messages: { tiny: "Between q01 and q99, {dimensions} of '{feature}' in '{dataset}' cover less than a thousandth of their range." },
+  suppress: {
+    allowed: true,
+    when: 'The dimension is binary in practice, clipping is on, and the rare motions do not matter.',
+  },
+  sources: [
+    {
+      title: 'openpi issue 814',
+      at: 'https://github.com/Physical-Intelligence/openpi/issues/814',
+      locator: 'normalised values in the thousands, the loss explodes',
+    },
+  ],
+  messages: {
+    tiny: "Between q01 and q99, {dimensions} of '{feature}' in '{dataset}' cover less than a thousandth of their range.",
+  },
   valid: [{ caption: 'Most of the range.', code: `normalize: { action: 'quantiles' },` }],
   invalid: [
     {
       caption: 'A gripper that moves in one frame of a thousand.',
       code: `normalize: { action: 'quantiles' },`,
-      lock: { datasets: { 'data/reach': { statistics: { action: { q01: [-0.9, -0.9, -0.9, 0.9999], q99: [0.9, 0.9, 0.9, 1] } } } } },
+      lock: {
+        datasets: {
+          'data/reach': { statistics: { action: { q01: [-0.9, -0.9, -0.9, 0.9999], q99: [0.9, 0.9, 0.9, 1] } } },
+        },
+      },
     },
   ],
   check(context) {

@@ -10,7 +10,13 @@ export const datasetNamedTwice = defineRule({
   why: 'A name is the key of the statistics in every checkpoint and package: one robot would be un-normalised with the statistics of another.',
   fix: 'Give each dataset a `name` of its own.',
   suppress: { allowed: false, because: 'The failure is silent, and shows as wrong motions on a robot.' },
-  sources: [{ title: 'OpenVLA issue 87', at: 'https://github.com/openvla/openvla/issues/87', locator: 'unnorm_key picks the statistics by name' }],
+  sources: [
+    {
+      title: 'OpenVLA issue 87',
+      at: 'https://github.com/openvla/openvla/issues/87',
+      locator: 'unnorm_key picks the statistics by name',
+    },
+  ],
   messages: { twice: "Two datasets are named '{name}'." },
   valid: [
     {
@@ -35,13 +41,24 @@ export const datasetNamedTwice = defineRule({
         return
       }
       const at = ['datasets', index, 'name']
-      const free = Array.from({ length: plan.datasets.length }, (_, count) => `${name}-${String(count + 2)}`).find((candidate) => plan.datasets.every((d) => d.name !== candidate))
+      const free = Array.from({ length: plan.datasets.length }, (_, count) => `${name}-${String(count + 2)}`).find(
+        (candidate) => plan.datasets.every((d) => d.name !== candidate),
+      )
       report({
         message: 'twice',
         at,
         data: { name },
         related: [{ at: ['datasets', first, 'name'], note: 'the same name' }],
-        fixes: free === undefined ? [] : [{ label: `Rename to '${free}'`, kind: 'suggestion', edits: [{ kind: 'set', path: path(at), value: free }] }],
+        fixes:
+          free === undefined
+            ? []
+            : [
+                {
+                  label: `Rename to '${free}'`,
+                  kind: 'suggestion',
+                  edits: [{ kind: 'set', path: path(at), value: free }],
+                },
+              ],
       })
     })
   },

@@ -15,8 +15,14 @@ export const declarationEntries: readonly RuleEntry[] = [
     name: 'unknown-module',
     summary: 'Keys of `modules` are modules of the model.',
     why: 'The options would belong to no parameters, and the module that was meant would train with defaults.',
-    fix: "Use a module of the model: vision, projector, language, and action where the decoder has a head of its own. `--fix` renames what was misspelled.",
-    sources: [{ title: 'LeRobot issue 4018', at: 'https://github.com/huggingface/lerobot/issues/4018', locator: 'freeze patterns that matched nothing trained what was meant to be frozen' }],
+    fix: 'Use a module of the model: vision, projector, language, and action where the decoder has a head of its own. `--fix` renames what was misspelled.',
+    sources: [
+      {
+        title: 'LeRobot issue 4018',
+        at: 'https://github.com/huggingface/lerobot/issues/4018',
+        locator: 'freeze patterns that matched nothing trained what was meant to be frozen',
+      },
+    ],
   },
   {
     ...common,
@@ -25,7 +31,13 @@ export const declarationEntries: readonly RuleEntry[] = [
     summary: 'Every option is one that this version knows.',
     why: 'An option that nobody reads has no effect: the run would use a default in its place.',
     fix: 'Correct the name, or remove the option. `--fix` renames what was misspelled.',
-    sources: [{ title: 'LLaMA-Factory issue 7412', at: 'https://github.com/hiyouga/LLaMA-Factory/issues/7412', locator: 'options of another version' }],
+    sources: [
+      {
+        title: 'LLaMA-Factory issue 7412',
+        at: 'https://github.com/hiyouga/LLaMA-Factory/issues/7412',
+        locator: 'options of another version',
+      },
+    ],
   },
   {
     ...common,
@@ -61,7 +73,13 @@ export const declarationEntries: readonly RuleEntry[] = [
     summary: 'Keys of `cameras` are camera slots of the model.',
     why: 'The model has no such slot: the image would never be read.',
     fix: 'Use a camera of the model. `--fix` renames what was misspelled.',
-    sources: [{ title: 'LeRobot issue 2262', at: 'https://github.com/huggingface/lerobot/issues/2262', locator: 'camera keys of dataset and policy that do not match' }],
+    sources: [
+      {
+        title: 'LeRobot issue 2262',
+        at: 'https://github.com/huggingface/lerobot/issues/2262',
+        locator: 'camera keys of dataset and policy that do not match',
+      },
+    ],
   },
   {
     ...common,
@@ -70,7 +88,13 @@ export const declarationEntries: readonly RuleEntry[] = [
     summary: 'Texts hold neither NUL nor half of a surrogate pair.',
     why: 'NUL and lone surrogates cannot stand in a file, a command line or a JSON document: the generated project would not be what was declared.',
     fix: 'Remove the character; it usually comes from a file read in the wrong encoding.',
-    sources: [{ title: 'RFC 8259', at: 'https://www.rfc-editor.org/rfc/rfc8259', locator: 'section 8.2: unpaired surrogates are unpredictable' }],
+    sources: [
+      {
+        title: 'RFC 8259',
+        at: 'https://www.rfc-editor.org/rfc/rfc8259',
+        locator: 'section 8.2: unpaired surrogates are unpredictable',
+      },
+    ],
   },
   {
     ...common,

@@ -11,8 +11,16 @@ export const recomputeWithoutBlocks = defineRule({
   fix: 'Remove `recompute` here; the modules with blocks (towers, trunk, flow-matching head) are where activations lie.',
   suppress: { allowed: false, because: 'The failure is silent: the memory that was to be saved is not.' },
   sources: [
-    { title: 'Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost', at: 'https://arxiv.org/abs/1604.06174', locator: 'section 4: segments of a chain are what is dropped and recomputed' },
-    { title: 'torch 2.11, checkpoint_wrapper', at: 'torch/distributed/algorithms/_checkpoint/checkpoint_wrapper.py', locator: 'apply_activation_checkpointing: wraps the submodules that a function picks' },
+    {
+      title: 'Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost',
+      at: 'https://arxiv.org/abs/1604.06174',
+      locator: 'section 4: segments of a chain are what is dropped and recomputed',
+    },
+    {
+      title: 'torch 2.11, checkpoint_wrapper',
+      at: 'torch/distributed/algorithms/_checkpoint/checkpoint_wrapper.py',
+      locator: 'apply_activation_checkpointing: wraps the submodules that a function picks',
+    },
   ],
   messages: { none: "The module '{module}' has no blocks to recompute." },
   valid: [{ caption: 'The trunk.', code: `modules: { language: { recompute: 'full' } },` }],

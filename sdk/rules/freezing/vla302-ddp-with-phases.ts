@@ -11,15 +11,28 @@ export const ddpWithPhases = defineRule({
   fix: 'Use fsdp2(), which reads `requires_grad` at every step.',
   suppress: { allowed: false, because: 'The failure is silent.' },
   sources: [
-    { title: 'torch 2.11, DistributedDataParallel', at: 'torch/nn/parallel/distributed.py', locator: '_build_params_for_reducer: only parameters with requires_grad' },
-    { title: 'generated runtime, test of the twin run', at: 'templates/runtime/vla_runtime/sharding.py', locator: '_replicate' },
+    {
+      title: 'torch 2.11, DistributedDataParallel',
+      at: 'torch/nn/parallel/distributed.py',
+      locator: '_build_params_for_reducer: only parameters with requires_grad',
+    },
+    {
+      title: 'generated runtime, test of the twin run',
+      at: 'templates/runtime/vla_runtime/sharding.py',
+      locator: '_replicate',
+    },
   ],
   messages: { changes: "Under ddp, what trains of '{module}' changes at update {update}." },
   valid: [
     { caption: 'Frozen throughout.', code: `modules: { vision: { freeze: 'always' } },\nparallel: ddp(),` },
-    { caption: 'fsdp2 follows a schedule.', code: `modules: { vision: { freeze: until('50%') } },\nparallel: fsdp2(),` },
+    {
+      caption: 'fsdp2 follows a schedule.',
+      code: `modules: { vision: { freeze: until('50%') } },\nparallel: fsdp2(),`,
+    },
   ],
-  invalid: [{ caption: 'Unfrozen half-way.', code: `modules: { vision: { freeze: until('50%') } },\nparallel: ddp(),` }],
+  invalid: [
+    { caption: 'Unfrozen half-way.', code: `modules: { vision: { freeze: until('50%') } },\nparallel: ddp(),` },
+  ],
   check({ plan, each, report }) {
     if (plan.parallel.kind !== 'ddp') return
     const { updates } = plan.training
@@ -33,7 +46,13 @@ export const ddpWithPhases = defineRule({
         path: ['parallel'],
         data: { module: module.name, update: change.from },
         related: [{ at: ['modules', index, 'freeze'], note: `the schedule of '${module.name}'` }],
-        fixes: [{ label: 'Use fsdp2()', kind: 'safe', edits: [{ kind: 'set', path: ['parallel'], value: { kind: 'fsdp2' } }] }],
+        fixes: [
+          {
+            label: 'Use fsdp2()',
+            kind: 'safe',
+            edits: [{ kind: 'set', path: ['parallel'], value: { kind: 'fsdp2' } }],
+          },
+        ],
       })
     })
   },

@@ -11,16 +11,27 @@ export const lastLayersBeyondBlocks = defineRule({
   fix: "Ask for fewer blocks, or train everything ('all').",
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
-    { title: 'OpenVLA', at: 'openvla/prismatic/models/backbones/vision/base_vision.py', locator: 'get_intermediate_layers(n={len(blocks) - 2}): the last block is never used' },
+    {
+      title: 'OpenVLA',
+      at: 'openvla/prismatic/models/backbones/vision/base_vision.py',
+      locator: 'get_intermediate_layers(n={len(blocks) - 2}): the last block is never used',
+    },
     { title: 'generated runtime', at: 'templates/runtime/vla_runtime/partition.py', locator: '_check_phases' },
   ],
   messages: { beyond: "lastLayers({asked}) of '{module}', but {blocks} has {live} live blocks." },
-  valid: [{ caption: '2 of 4.', code: `modules: { language: { freeze: until('50%', { thenTrain: lastLayers(2) }) } },` }],
-  invalid: [{ caption: '6 of 4.', code: `modules: { language: { freeze: until('50%', { thenTrain: lastLayers(6) }) } },` }],
+  valid: [
+    { caption: '2 of 4.', code: `modules: { language: { freeze: until('50%', { thenTrain: lastLayers(2) }) } },` },
+  ],
+  invalid: [
+    { caption: '6 of 4.', code: `modules: { language: { freeze: until('50%', { thenTrain: lastLayers(6) }) } },` },
+  ],
   check({ plan, known, each, report }) {
     each(plan.modules, (module, index) => {
       if (module.blocks.length === 0) return
-      const asked = Math.max(0, ...module.freeze.map((phase) => (typeof phase.trains === 'object' ? phase.trains.lastLayers : 0)))
+      const asked = Math.max(
+        0,
+        ...module.freeze.map((phase) => (typeof phase.trains === 'object' ? phase.trains.lastLayers : 0)),
+      )
       if (asked === 0) return
       const stacks = module.blocks.map((blocks, stack) => ({ blocks, live: known(module.liveBlocks[stack] ?? 0) }))
       const short = stacks.find((stack) => asked > stack.live)

@@ -10,18 +10,33 @@ export const phasesOutOfOrder = defineRule({
   why: 'Before the first phase it is not said what trains, and of two phases that begin together only one can hold.',
   fix: 'Begin the first phase at 0 and let every following one begin later.',
   suppress: { allowed: false, because: 'The generated run refuses it.' },
-  sources: [{ title: 'generated runtime', at: 'templates/runtime/vla_runtime/partition.py', locator: '_check_phases: `until` must rise from above 0' }],
+  sources: [
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/partition.py',
+      locator: '_check_phases: `until` must rise from above 0',
+    },
+  ],
   messages: {
     start: "The first phase of '{module}' begins at update {from}; what trains before is not said.",
     order: "A phase of '{module}' begins at update {from}, not after the one before it (update {before}).",
   },
   valid: [
-    { caption: 'From 0, then rising.', code: `modules: { vision: { freeze: [phase({ from: 0, train: 'none' }), phase({ from: '50%', train: lastLayers(1) }), phase({ from: '75%', train: 'all' })] } },` },
+    {
+      caption: 'From 0, then rising.',
+      code: `modules: { vision: { freeze: [phase({ from: 0, train: 'none' }), phase({ from: '50%', train: lastLayers(1) }), phase({ from: '75%', train: 'all' })] } },`,
+    },
   ],
   invalid: [
     { caption: 'Begins late.', code: `modules: { vision: { freeze: [phase({ from: 100, train: 'all' })] } },` },
-    { caption: 'Falls.', code: `modules: { vision: { freeze: [phase({ from: 0, train: 'none' }), phase({ from: 500, train: 'all' }), phase({ from: '20%', train: 'none' })] } },` },
-    { caption: 'Two at once: 10 % of 1,000 updates is 100.', code: `modules: { vision: { freeze: [phase({ from: 0, train: 'none' }), phase({ from: 100, train: 'all' }), phase({ from: '10%', train: 'none' })] } },` },
+    {
+      caption: 'Falls.',
+      code: `modules: { vision: { freeze: [phase({ from: 0, train: 'none' }), phase({ from: 500, train: 'all' }), phase({ from: '20%', train: 'none' })] } },`,
+    },
+    {
+      caption: 'Two at once: 10 % of 1,000 updates is 100.',
+      code: `modules: { vision: { freeze: [phase({ from: 0, train: 'none' }), phase({ from: 100, train: 'all' }), phase({ from: '10%', train: 'none' })] } },`,
+    },
   ],
   check({ plan, each, report }) {
     each(plan.modules, (module, index) => {
@@ -35,7 +50,9 @@ export const phasesOutOfOrder = defineRule({
           at,
           path,
           data: { module: module.name, from: first },
-          fixes: [{ label: 'Begin the first phase at 0', kind: 'suggestion', edits: [{ kind: 'set', path, value: 0 }] }],
+          fixes: [
+            { label: 'Begin the first phase at 0', kind: 'suggestion', edits: [{ kind: 'set', path, value: 0 }] },
+          ],
         })
       }
       const wrong = froms.findIndex((from, number) => number > 0 && from <= (froms[number - 1] ?? 0))

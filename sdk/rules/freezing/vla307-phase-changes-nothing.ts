@@ -10,10 +10,26 @@ export const phaseChangesNothing = defineRule({
   why: 'The phase has no effect, and a re-warm-up that it names does not happen, since nothing is unfrozen.',
   fix: 'Remove the phase, or say what it should train.',
   suppress: { allowed: true, when: 'The phases are generated and a boundary without effect does no harm.' },
-  sources: [{ title: 'generated runtime', at: 'templates/runtime/vla_runtime/partition.py', locator: 'enter_phase: only what was just unfrozen is warmed up again' }],
+  sources: [
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/partition.py',
+      locator: 'enter_phase: only what was just unfrozen is warmed up again',
+    },
+  ],
   messages: { same: "The phase of '{module}' from update {from} on trains the same as the one before it." },
-  valid: [{ caption: 'Frozen, then trained.', code: `modules: { vision: { freeze: [phase({ from: 0, train: 'none' }), phase({ from: '50%', train: 'all' })] } },` }],
-  invalid: [{ caption: 'Trained, then trained.', code: `modules: { vision: { freeze: [phase({ from: 0, train: 'all' }), phase({ from: '50%', train: 'all', rewarm: 50 })] } },` }],
+  valid: [
+    {
+      caption: 'Frozen, then trained.',
+      code: `modules: { vision: { freeze: [phase({ from: 0, train: 'none' }), phase({ from: '50%', train: 'all' })] } },`,
+    },
+  ],
+  invalid: [
+    {
+      caption: 'Trained, then trained.',
+      code: `modules: { vision: { freeze: [phase({ from: 0, train: 'all' }), phase({ from: '50%', train: 'all', rewarm: 50 })] } },`,
+    },
+  ],
   check({ plan, each, report }) {
     each(plan.modules, (module, index) => {
       module.freeze.forEach((phase, number) => {
@@ -24,7 +40,13 @@ export const phaseChangesNothing = defineRule({
           at: ['modules', index, 'freeze'],
           path: ['modules', module.name, 'freeze', number, 'train'],
           data: { module: module.name, from: phase.from },
-          fixes: [{ label: 'Remove the phase', kind: 'safe', edits: [{ kind: 'remove', path: ['modules', module.name, 'freeze', number] }] }],
+          fixes: [
+            {
+              label: 'Remove the phase',
+              kind: 'safe',
+              edits: [{ kind: 'remove', path: ['modules', module.name, 'freeze', number] }],
+            },
+          ],
         })
       })
     })

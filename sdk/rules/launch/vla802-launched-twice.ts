@@ -13,7 +13,12 @@ export const launchedTwice = defineRule({
   sources: [{ title: 'generated project', at: 'sdk/emit/launch/slurm.ts', locator: 'launch/slurm.sbatch' }],
   messages: { twice: "The launcher '{kind}' is declared twice." },
   valid: [{ caption: 'Two ways.', code: `launch: [torchrun(), slurm({ partition: 'gpu', time: '24:00:00' })],` }],
-  invalid: [{ caption: 'Two partitions.', code: `launch: [slurm({ partition: 'gpu', time: '24:00:00' }), slurm({ partition: 'preempt', time: '24:00:00' })],` }],
+  invalid: [
+    {
+      caption: 'Two partitions.',
+      code: `launch: [slurm({ partition: 'gpu', time: '24:00:00' }), slurm({ partition: 'preempt', time: '24:00:00' })],`,
+    },
+  ],
   check({ plan, report }) {
     plan.launch.forEach(({ kind }, index) => {
       const first = plan.launch.findIndex((other) => other.kind === kind)
@@ -24,7 +29,9 @@ export const launchedTwice = defineRule({
         path: ['launch', index],
         data: { kind },
         related: [{ at: ['launch'], path: ['launch', first], note: 'the first' }],
-        fixes: [{ label: 'Remove the second', kind: 'suggestion', edits: [{ kind: 'remove', path: ['launch', index] }] }],
+        fixes: [
+          { label: 'Remove the second', kind: 'suggestion', edits: [{ kind: 'remove', path: ['launch', index] }] },
+        ],
       })
     })
   },

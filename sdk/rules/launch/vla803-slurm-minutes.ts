@@ -10,7 +10,13 @@ export const slurmMinutes = defineRule({
   why: "Slurm reads '24' and '24:00' as 24 minutes: the job is stopped long before it is done, and begins again if it may.",
   fix: "Write hours:minutes:seconds ('24:00:00') or days-hours ('1-0').",
   suppress: { allowed: true, when: 'Minutes are meant.' },
-  sources: [{ title: 'Slurm, sbatch', at: 'https://slurm.schedmd.com/sbatch.html', locator: '--time: "minutes", "minutes:seconds", "hours:minutes:seconds", "days-hours", ...' }],
+  sources: [
+    {
+      title: 'Slurm, sbatch',
+      at: 'https://slurm.schedmd.com/sbatch.html',
+      locator: '--time: "minutes", "minutes:seconds", "hours:minutes:seconds", "days-hours", ...',
+    },
+  ],
   messages: { minutes: "Slurm reads '{time}' as {minutes} minutes." },
   valid: [
     { caption: 'A day.', code: `launch: [slurm({ partition: 'gpu', time: '24:00:00' })],` },

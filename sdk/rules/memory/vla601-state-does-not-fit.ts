@@ -13,12 +13,23 @@ export const stateDoesNotFit = defineRule({
   fix: 'Use more GPUs, adapters (lora), or freeze modules.',
   suppress: { allowed: false, because: 'The failure is certain: this is arithmetic, not a forecast.' },
   sources: [
-    { title: 'Rajbhandari et al. 2019, ZeRO', at: 'https://arxiv.org/abs/1910.02054', locator: 'section 3.1: 16 bytes per parameter' },
-    { title: 'OpenVLA issue 277', at: 'https://github.com/openvla/openvla/issues/277', locator: 'out of memory in full fine-tuning' },
+    {
+      title: 'Rajbhandari et al. 2019, ZeRO',
+      at: 'https://arxiv.org/abs/1910.02054',
+      locator: 'section 3.1: 16 bytes per parameter',
+    },
+    {
+      title: 'OpenVLA issue 277',
+      at: 'https://github.com/openvla/openvla/issues/277',
+      locator: 'out of memory in full fine-tuning',
+    },
   ],
   messages: { large: 'Weights, gradients and optimizer state take {need} per GPU; {gpu} has {have}.' },
   valid: [
-    { caption: 'Sharded over eight.', code: `model: openvla({ weights: 'openvla/openvla-7b' }),\ncameras: { primary: 'observation.image' },\nhardware: gpus('H100-SXM-80GB', { perNode: 8 }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 8 },` },
+    {
+      caption: 'Sharded over eight.',
+      code: `model: openvla({ weights: 'openvla/openvla-7b' }),\ncameras: { primary: 'observation.image' },\nhardware: gpus('H100-SXM-80GB', { perNode: 8 }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 8 },`,
+    },
     {
       caption: 'Adapters on one.',
       code: `model: openvla({ weights: 'openvla/openvla-7b' }),

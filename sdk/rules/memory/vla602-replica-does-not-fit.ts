@@ -13,8 +13,16 @@ export const replicaDoesNotFit = defineRule({
   fix: 'Use fsdp2(), which shards them.',
   suppress: { allowed: false, because: 'The failure is certain: this is arithmetic, not a forecast.' },
   sources: [
-    { title: 'OpenVLA-OFT issue 4', at: 'https://github.com/moojink/openvla-oft/issues/4', locator: 'eight RTX 4090 do not help under DDP' },
-    { title: 'Rajbhandari et al. 2019, ZeRO', at: 'https://arxiv.org/abs/1910.02054', locator: 'section 3.1: data parallelism replicates all model states' },
+    {
+      title: 'OpenVLA-OFT issue 4',
+      at: 'https://github.com/moojink/openvla-oft/issues/4',
+      locator: 'eight RTX 4090 do not help under DDP',
+    },
+    {
+      title: 'Rajbhandari et al. 2019, ZeRO',
+      at: 'https://arxiv.org/abs/1910.02054',
+      locator: 'section 3.1: data parallelism replicates all model states',
+    },
   ],
   messages: { large: 'Under ddp each GPU holds {need} of weights, gradients and optimizer state; {gpu} has {have}.' },
   valid: [
@@ -52,7 +60,16 @@ parallel: ddp(),`,
           ? `Use fsdp2(): sharded over ${String(parallel.world)} GPUs it is ${gibibytes(sharded)} each.`
           : `Even sharded by fsdp2() it would be ${gibibytes(sharded)} each: use more GPUs, or adapt with lora.`,
       related: [{ at: ['hardware', 'gpu'], note: 'the GPU' }],
-      fixes: sharded <= memory ? [{ label: 'Use fsdp2()', kind: 'safe', edits: [{ kind: 'set', path: ['parallel'], value: { kind: 'fsdp2' } }] }] : [],
+      fixes:
+        sharded <= memory
+          ? [
+              {
+                label: 'Use fsdp2()',
+                kind: 'safe',
+                edits: [{ kind: 'set', path: ['parallel'], value: { kind: 'fsdp2' } }],
+              },
+            ]
+          : [],
     })
   },
 })

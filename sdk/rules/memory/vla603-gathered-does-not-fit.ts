@@ -12,17 +12,33 @@ export const gatheredDoesNotFit = defineRule({
   why: 'Parameters stay gathered from the forward pass to the backward pass: at its end every GPU holds the whole model in its compute dtype.',
   fix: "Use shard: 'full', which frees each block after its forward pass.",
   suppress: { allowed: false, because: 'The failure is certain: this is arithmetic, not a forecast.' },
-  sources: [{ title: 'torch 2.11, fully_shard', at: 'https://docs.pytorch.org/docs/2.11/distributed.fsdp.fully_shard.html', locator: 'reshard_after_forward=False keeps the unsharded parameters in memory until backward' }],
-  messages: { large: "With shard: 'gradOp' each GPU holds {need}: the whole model gathered ({gathered}) beside its shards; {gpu} has {have}." },
+  sources: [
+    {
+      title: 'torch 2.11, fully_shard',
+      at: 'https://docs.pytorch.org/docs/2.11/distributed.fsdp.fully_shard.html',
+      locator: 'reshard_after_forward=False keeps the unsharded parameters in memory until backward',
+    },
+  ],
+  messages: {
+    large:
+      "With shard: 'gradOp' each GPU holds {need}: the whole model gathered ({gathered}) beside its shards; {gpu} has {have}.",
+  },
   valid: [
-    { caption: 'Resharded after each block.', code: `model: openvla({ weights: 'openvla/openvla-7b' }),\ncameras: { primary: 'observation.image' },\nhardware: gpus('RTX-4090', { perNode: 8 }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 1 },\nparallel: fsdp2({ shard: 'full' }),` },
+    {
+      caption: 'Resharded after each block.',
+      code: `model: openvla({ weights: 'openvla/openvla-7b' }),\ncameras: { primary: 'observation.image' },\nhardware: gpus('RTX-4090', { perNode: 8 }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 1 },\nparallel: fsdp2({ shard: 'full' }),`,
+    },
   ],
   invalid: [
-    { caption: '14 GiB gathered beside 11 GiB of shards on 24 GiB.', code: `model: openvla({ weights: 'openvla/openvla-7b' }),\ncameras: { primary: 'observation.image' },\nhardware: gpus('RTX-4090', { perNode: 8 }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 1 },\nparallel: fsdp2({ shard: 'gradOp' }),` },
+    {
+      caption: '14 GiB gathered beside 11 GiB of shards on 24 GiB.',
+      code: `model: openvla({ weights: 'openvla/openvla-7b' }),\ncameras: { primary: 'observation.image' },\nhardware: gpus('RTX-4090', { perNode: 8 }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 1 },\nparallel: fsdp2({ shard: 'gradOp' }),`,
+    },
   ],
   check({ plan, known, path, report }) {
     const { hardware, parallel } = plan
-    if (hardware.kind !== 'gpus' || parallel.kind !== 'fsdp2' || parallel.shard !== 'gradOp' || parallel.world === 1) return
+    if (hardware.kind !== 'gpus' || parallel.kind !== 'fsdp2' || parallel.shard !== 'gradOp' || parallel.world === 1)
+      return
     const memory = known(hardware.memoryBytes)
     const { weights, gradients, moments } = stateBytes(plan, known)
     if ((weights + gradients + moments) / parallel.world > memory) return // said by VLA601

@@ -14,10 +14,20 @@ export const promptFillsItsLength = defineRule({
   fix: 'Raise `promptTokens`, or shorten the prompt.',
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
-    { title: 'openpi issue 379', at: 'https://github.com/Physical-Intelligence/openpi/issues/379', locator: 'prompts longer than max_token_len are truncated' },
-    { title: 'generated runtime', at: 'templates/runtime/vla_runtime/modeling/tokenization.py', locator: 'PromptTokenizer.ids' },
+    {
+      title: 'openpi issue 379',
+      at: 'https://github.com/Physical-Intelligence/openpi/issues/379',
+      locator: 'prompts longer than max_token_len are truncated',
+    },
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/modeling/tokenization.py',
+      locator: 'PromptTokenizer.ids',
+    },
   ],
-  messages: { full: 'The prompt alone takes {prompt} of {length} tokens (the byte-level tokenizer needs one per byte).' },
+  messages: {
+    full: 'The prompt alone takes {prompt} of {length} tokens (the byte-level tokenizer needs one per byte).',
+  },
   valid: [
     {
       caption: 'One token per byte, and room for a sentence.',
@@ -43,7 +53,13 @@ export const promptFillsItsLength = defineRule({
       data: { prompt: used, length: promptTokens },
       fix: `Set promptTokens to ${String(enough)}, which leaves room for an instruction of 64 bytes, or shorten the prompt.`,
       related: [{ at: ['model', 'prompt'], note: 'the prompt' }],
-      fixes: [{ label: `Set promptTokens to ${String(enough)}`, kind: 'safe', edits: [{ kind: 'set', path: path(at), value: enough }] }],
+      fixes: [
+        {
+          label: `Set promptTokens to ${String(enough)}`,
+          kind: 'safe',
+          edits: [{ kind: 'set', path: path(at), value: enough }],
+        },
+      ],
     })
   },
 })

@@ -10,7 +10,13 @@ export const promptWithoutInstruction = defineRule({
   why: 'The model would see the same words for every task and could not tell one from another.',
   fix: 'Write {instruction} where the task belongs.',
   suppress: { allowed: false, because: 'The generated run refuses it.' },
-  sources: [{ title: 'OpenVLA', at: 'openvla/experiments/robot/openvla_utils.py', locator: 'get_vla_action: "In: What action should the robot take to {task_label.lower()}?"' }],
+  sources: [
+    {
+      title: 'OpenVLA',
+      at: 'openvla/experiments/robot/openvla_utils.py',
+      locator: 'get_vla_action: "In: What action should the robot take to {task_label.lower()}?"',
+    },
+  ],
   messages: { absent: 'The prompt does not hold {place}.' },
   valid: [
     {

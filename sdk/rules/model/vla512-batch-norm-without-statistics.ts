@@ -1,7 +1,8 @@
 import { defineRule } from '../rule.ts'
 
 /** Families of timm whose blocks normalise by batch. */
-const BATCH_NORM = /^(seresnet|resnet|resnext|wide_resnet|regnet|mobilenet|efficientnet|tf_efficientnet|mnasnet|densenet|inception|xception|hrnet|repvgg|ghostnet|dla|vgg\d+_bn)/
+const BATCH_NORM =
+  /^(seresnet|resnet|resnext|wide_resnet|regnet|mobilenet|efficientnet|tf_efficientnet|mnasnet|densenet|inception|xception|hrnet|repvgg|ghostnet|dla|vgg\d+_bn)/
 
 export const batchNormWithoutStatistics = defineRule({
   id: 'VLA512',
@@ -14,8 +15,16 @@ export const batchNormWithoutStatistics = defineRule({
   fix: "Give the tower `weights`, or norm: 'group' to replace BatchNorm by GroupNorm.",
   suppress: { allowed: true, when: 'You have trained this network without normalisation before.' },
   sources: [
-    { title: 'generated runtime', at: 'templates/runtime/vla_runtime/modeling/vision.py', locator: 'VisionBackbone.train: batch norms stay in evaluation mode' },
-    { title: 'Chi et al. 2023, Diffusion Policy', at: 'https://arxiv.org/abs/2303.04137', locator: 'section IV-A: BatchNorm replaced by GroupNorm for stable training' },
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/modeling/vision.py',
+      locator: 'VisionBackbone.train: batch norms stay in evaluation mode',
+    },
+    {
+      title: 'Chi et al. 2023, Diffusion Policy',
+      at: 'https://arxiv.org/abs/2303.04137',
+      locator: 'section IV-A: BatchNorm replaced by GroupNorm for stable training',
+    },
   ],
   messages: { bare: "The tower '{tower}' normalises by batch and starts without statistics." },
   valid: [
@@ -34,14 +43,17 @@ export const batchNormWithoutStatistics = defineRule({
   check({ plan, each, path, report }) {
     if (plan.model.weights !== null) return
     each(plan.model.vision.towers, (tower, index) => {
-      if (tower.source !== 'timm' || tower.norm !== 'native' || tower.weights !== null || !BATCH_NORM.test(tower.name)) return
+      if (tower.source !== 'timm' || tower.norm !== 'native' || tower.weights !== null || !BATCH_NORM.test(tower.name))
+        return
       const at = ['model', 'vision', 'towers', index, 'norm']
       report({
         message: 'bare',
         at: ['model', 'vision', 'towers', index, 'name'],
         path: [...path(['model', 'vision', 'towers', index]), 'name'],
         data: { tower: tower.name },
-        fixes: [{ label: "Use norm: 'group'", kind: 'suggestion', edits: [{ kind: 'set', path: path(at), value: 'group' }] }],
+        fixes: [
+          { label: "Use norm: 'group'", kind: 'suggestion', edits: [{ kind: 'set', path: path(at), value: 'group' }] },
+        ],
       })
     })
   },

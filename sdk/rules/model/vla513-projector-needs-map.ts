@@ -11,8 +11,16 @@ export const projectorNeedsMap = defineRule({
   fix: "Use a convolutional tower (output: 'map'), or another projector (linear, mlp, fusedMlp).",
   suppress: { allowed: false, because: 'The failure is certain: the shapes do not fit.' },
   sources: [
-    { title: 'Levine et al. 2016, End-to-End Training of Deep Visuomotor Policies', at: 'https://arxiv.org/abs/1504.00702', locator: 'section 4.2: spatial soft arg-max over the last convolution' },
-    { title: 'generated runtime', at: 'templates/runtime/vla_runtime/modeling/projectors.py', locator: 'SpatialSoftArgmax.key_points' },
+    {
+      title: 'Levine et al. 2016, End-to-End Training of Deep Visuomotor Policies',
+      at: 'https://arxiv.org/abs/1504.00702',
+      locator: 'section 4.2: spatial soft arg-max over the last convolution',
+    },
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/modeling/projectors.py',
+      locator: 'SpatialSoftArgmax.key_points',
+    },
   ],
   messages: { tokens: "spatialSoftArgmax reads a feature map, but '{tower}' gives patch tokens." },
   valid: [{ caption: 'A map.', code: `name: 'map',` }],
@@ -33,7 +41,13 @@ export const projectorNeedsMap = defineRule({
       path: ['model', 'projector'],
       data: { tower: tower.name },
       related: [{ at: ['model', 'vision', 'towers', index], note: 'the tower' }],
-      fixes: [{ label: 'Use linear()', kind: 'suggestion', edits: [{ kind: 'set', path: path(['model', 'projector']), value: { kind: 'linear' } }] }],
+      fixes: [
+        {
+          label: 'Use linear()',
+          kind: 'suggestion',
+          edits: [{ kind: 'set', path: path(['model', 'projector']), value: { kind: 'linear' } }],
+        },
+      ],
     })
   },
 })

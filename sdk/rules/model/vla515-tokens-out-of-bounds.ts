@@ -10,7 +10,13 @@ export const tokensOutOfBounds = defineRule({
   why: 'The bins lie between -1 and 1 and everything beyond falls into the outermost: with meanStd a third of normally distributed actions, raw actions in other units nearly all.',
   fix: "Use 'quantiles' (as OpenVLA) or 'minMax' for actions.",
   suppress: { allowed: false, because: 'The failure is silent: clipped actions look like any other tokens.' },
-  sources: [{ title: 'OpenVLA', at: 'openvla/prismatic/vla/action_tokenizer.py', locator: '__call__: np.clip(action, min_action, max_action), then digitize' }],
+  sources: [
+    {
+      title: 'OpenVLA',
+      at: 'openvla/prismatic/vla/action_tokenizer.py',
+      locator: '__call__: np.clip(action, min_action, max_action), then digitize',
+    },
+  ],
   messages: {
     unbounded: "Action tokens cover [-1, 1], but actions are normalised by '{mode}'.",
     raw: "Action tokens cover [-1, 1], but '{feature}' of '{dataset}' is not normalised and reaches from {low} to {high}.",
@@ -37,24 +43,40 @@ normalize: { action: 'meanStd' },`,
       caption: 'Joint angles in degrees.',
       code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: trunk, action: tokens(), promptTokens: 96 }),
 normalize: { action: 'identity' },`,
-      lock: { datasets: { 'data/reach': { statistics: { action: { min: [-90, -90, -90, 0], max: [90, 90, 90, 1] } } } } },
+      lock: {
+        datasets: { 'data/reach': { statistics: { action: { min: [-90, -90, -90, 0], max: [90, 90, 90, 1] } } } },
+      },
     },
   ],
   check({ plan, known, each, path, report }) {
     if (plan.model.action.decoder !== 'tokens') return
     const { action: mode } = plan.normalize
     const at = ['normalize', 'action']
-    const fixes = [{ label: "Use 'quantiles'", kind: 'suggestion' as const, edits: [{ kind: 'set' as const, path: path(at), value: 'quantiles' }] }]
+    const fixes = [
+      {
+        label: "Use 'quantiles'",
+        kind: 'suggestion' as const,
+        edits: [{ kind: 'set' as const, path: path(at), value: 'quantiles' }],
+      },
+    ]
     const related = [{ at: ['model', 'action', 'decoder'], path: ['model', 'action'], note: 'action tokens' }]
     if (mode === 'meanStd') report({ message: 'unbounded', at, data: { mode }, related, fixes })
     if (mode !== 'identity') return
     each(plan.datasets, (dataset) => {
-      const all: Readonly<Record<string, Readonly<Record<string, readonly (number | null)[]>>>> = known(dataset.statistics)
+      const all: Readonly<Record<string, Readonly<Record<string, readonly (number | null)[]>>>> = known(
+        dataset.statistics,
+      )
       const own = all[dataset.action]
       const low = Math.min(...(own?.['min'] ?? []).map((value) => value ?? -Infinity))
       const high = Math.max(...(own?.['max'] ?? []).map((value) => value ?? Infinity))
       if (low >= -1 && high <= 1) return
-      report({ message: 'raw', at, data: { feature: dataset.action, dataset: dataset.name, low: String(low), high: String(high) }, related, fixes })
+      report({
+        message: 'raw',
+        at,
+        data: { feature: dataset.action, dataset: dataset.name, low: String(low), high: String(high) },
+        related,
+        fixes,
+      })
     })
   },
 })

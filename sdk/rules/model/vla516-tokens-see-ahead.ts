@@ -11,8 +11,16 @@ export const tokensSeeAhead = defineRule({
   fix: "Use mask: 'causal' or 'prefix', or a decoder that works in parallel (regression, flowMatching).",
   suppress: { allowed: false, because: 'The failure is silent: the training loss looks excellent.' },
   sources: [
-    { title: 'generated runtime', at: 'templates/runtime/vla_runtime/modeling/composed.py', locator: 'VLAConfig.__post_init__' },
-    { title: 'Vaswani et al. 2017, Attention Is All You Need', at: 'https://arxiv.org/abs/1706.03762', locator: 'section 3.2.3: masking preserves the auto-regressive property' },
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/modeling/composed.py',
+      locator: 'VLAConfig.__post_init__',
+    },
+    {
+      title: 'Vaswani et al. 2017, Attention Is All You Need',
+      at: 'https://arxiv.org/abs/1706.03762',
+      locator: 'section 3.2.3: masking preserves the auto-regressive property',
+    },
   ],
   messages: { full: "Action tokens cannot be decoded under mask 'full': each would see its successors." },
   valid: [

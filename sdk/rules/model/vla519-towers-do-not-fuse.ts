@@ -11,13 +11,19 @@ export const towersDoNotFuse = defineRule({
   fix: 'Choose towers, image sizes or layers whose outputs fit, or one tower.',
   suppress: { allowed: false, because: 'The failure is certain: the shapes do not fit.' },
   sources: [
-    { title: 'Prismatic', at: 'prismatic/models/backbones/vision/dinosiglip_vit.py', locator: 'forward: torch.cat([dino_patches, siglip_patches], dim=2)' },
+    {
+      title: 'Prismatic',
+      at: 'prismatic/models/backbones/vision/dinosiglip_vit.py',
+      locator: 'forward: torch.cat([dino_patches, siglip_patches], dim=2)',
+    },
     { title: 'generated runtime', at: 'templates/runtime/vla_runtime/modeling/vision.py', locator: 'VisionBackbone' },
   ],
   messages: {
     kinds: "'{first}' gives {firstKind}, '{second}' gives {secondKind}: the two cannot be fused.",
-    tokens: "'{first}' gives {firstTokens} tokens per image, '{second}' gives {secondTokens}: fused on channels they have to agree.",
-    widths: "'{first}' has {firstWidth} channels, '{second}' has {secondWidth}: concatenated in sequence they share one projector and have to agree.",
+    tokens:
+      "'{first}' gives {firstTokens} tokens per image, '{second}' gives {secondTokens}: fused on channels they have to agree.",
+    widths:
+      "'{first}' has {firstWidth} channels, '{second}' has {secondWidth}: concatenated in sequence they share one projector and have to agree.",
   },
   valid: [
     {
@@ -49,15 +55,40 @@ export const towersDoNotFuse = defineRule({
     const related = [{ at: at(0), path: path(at(0)), note: 'the first tower' }]
     if (odd !== undefined) {
       const kind = (output: 'tokens' | 'map'): string => (output === 'map' ? 'a feature map' : 'patch tokens')
-      report({ message: 'kinds', at: at(index + 1), data: { first: first.name, firstKind: kind(first.output), second: odd.name, secondKind: kind(odd.output) }, related })
+      report({
+        message: 'kinds',
+        at: at(index + 1),
+        data: { first: first.name, firstKind: kind(first.output), second: odd.name, secondKind: kind(odd.output) },
+        related,
+      })
       return
     }
     for (const [number, tower] of others.entries()) {
       if (fuse === 'channels' && known(tower.tokens) !== known(first.tokens)) {
-        report({ message: 'tokens', at: at(number + 1), data: { first: first.name, firstTokens: known(first.tokens), second: tower.name, secondTokens: known(tower.tokens) }, related })
+        report({
+          message: 'tokens',
+          at: at(number + 1),
+          data: {
+            first: first.name,
+            firstTokens: known(first.tokens),
+            second: tower.name,
+            secondTokens: known(tower.tokens),
+          },
+          related,
+        })
       }
       if (fuse === 'sequence' && known(tower.width) !== known(first.width)) {
-        report({ message: 'widths', at: at(number + 1), data: { first: first.name, firstWidth: known(first.width), second: tower.name, secondWidth: known(tower.width) }, related })
+        report({
+          message: 'widths',
+          at: at(number + 1),
+          data: {
+            first: first.name,
+            firstWidth: known(first.width),
+            second: tower.name,
+            secondWidth: known(tower.width),
+          },
+          related,
+        })
       }
     }
   },

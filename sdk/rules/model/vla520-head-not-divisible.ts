@@ -10,7 +10,13 @@ export const headNotDivisible = defineRule({
   why: 'Attention splits the width over its heads, and the time embedding is half sines and half cosines: the model cannot be built.',
   fix: 'Use a width that is a multiple of the heads.',
   suppress: { allowed: false, because: 'The failure is certain: the model cannot be built.' },
-  sources: [{ title: 'generated runtime', at: 'templates/runtime/vla_runtime/modeling/decoders.py', locator: 'FlowHead.__init__' }],
+  sources: [
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/modeling/decoders.py',
+      locator: 'FlowHead.__init__',
+    },
+  ],
   messages: {
     heads: 'A width of {hidden} does not divide by {heads} attention heads.',
     odd: 'A width of {hidden} is odd.',

@@ -24,7 +24,9 @@ export const exportTwice = defineRule({
         path: ['export', index],
         data: { kind },
         related: [{ at: ['exports'], path: ['export', first], note: 'the first' }],
-        fixes: [{ label: 'Remove the second', kind: 'suggestion', edits: [{ kind: 'remove', path: ['export', index] }] }],
+        fixes: [
+          { label: 'Remove the second', kind: 'suggestion', edits: [{ kind: 'remove', path: ['export', index] }] },
+        ],
       })
     })
   },

@@ -12,8 +12,15 @@ export const nothingToEvaluate = defineRule({
   suppress: { allowed: false, because: 'The failure is certain: evaluate.py finds no package.' },
   sources: [{ title: 'generated project', at: 'sdk/emit/python/evaluate.ts', locator: 'policy' }],
   messages: { none: 'A simulator is declared, but no package is exported that it could roll out.' },
-  valid: [{ caption: 'With a package.', code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64 }),\nexport: [hf()],` }],
-  invalid: [{ caption: 'Without.', code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64 }),` }],
+  valid: [
+    {
+      caption: 'With a package.',
+      code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64 }),\nexport: [hf()],`,
+    },
+  ],
+  invalid: [
+    { caption: 'Without.', code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64 }),` },
+  ],
   check({ plan, report }) {
     if (plan.evaluate === null || plan.exports.length > 0) return
     report({
@@ -23,7 +30,13 @@ export const nothingToEvaluate = defineRule({
       on: 'key',
       data: {},
       related: [],
-      fixes: [{ label: 'Export a LeRobot package', kind: 'suggestion', edits: [{ kind: 'set', path: ['export'], value: [{ kind: 'lerobot' }] }] }],
+      fixes: [
+        {
+          label: 'Export a LeRobot package',
+          kind: 'suggestion',
+          edits: [{ kind: 'set', path: ['export'], value: [{ kind: 'lerobot' }] }],
+        },
+      ],
     })
   },
 })

@@ -10,10 +10,26 @@ export const stepsBeyondChunk = defineRule({
   why: 'The policy predicts a chunk; there is nothing to execute behind its end.',
   fix: 'Execute at most the chunk.',
   suppress: { allowed: false, because: 'The failure is certain.' },
-  sources: [{ title: 'LeRobot 0.6.1', at: 'lerobot/policies/act/configuration_act.py', locator: 'n_action_steps must not exceed chunk_size' }],
+  sources: [
+    {
+      title: 'LeRobot 0.6.1',
+      at: 'lerobot/policies/act/configuration_act.py',
+      locator: 'n_action_steps must not exceed chunk_size',
+    },
+  ],
   messages: { beyond: '{steps} actions are to be executed, but a prediction holds {chunk}.' },
-  valid: [{ caption: 'Half of the chunk.', code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64, actionSteps: 4 }),\nexport: [lerobot()],` }],
-  invalid: [{ caption: 'Twice the chunk.', code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64, actionSteps: 16 }),\nexport: [lerobot()],` }],
+  valid: [
+    {
+      caption: 'Half of the chunk.',
+      code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64, actionSteps: 4 }),\nexport: [lerobot()],`,
+    },
+  ],
+  invalid: [
+    {
+      caption: 'Twice the chunk.',
+      code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64, actionSteps: 16 }),\nexport: [lerobot()],`,
+    },
+  ],
   check({ plan, path, report }) {
     const { evaluate } = plan
     const { chunk } = plan.model.action
@@ -24,7 +40,9 @@ export const stepsBeyondChunk = defineRule({
       at,
       data: { steps: evaluate.actionSteps, chunk },
       related: [{ at: ['model', 'action', 'chunk'], note: 'the chunk' }],
-      fixes: [{ label: `Execute ${String(chunk)}`, kind: 'safe', edits: [{ kind: 'set', path: path(at), value: chunk }] }],
+      fixes: [
+        { label: `Execute ${String(chunk)}`, kind: 'safe', edits: [{ kind: 'set', path: path(at), value: chunk }] },
+      ],
     })
   },
 })

@@ -12,16 +12,32 @@ export const dtypeUnsupportedOnGpu = defineRule({
   fix: "Use 'fp32' on this GPU, or declare a GPU with bfloat16 (compute capability 8.0 or later).",
   suppress: { allowed: false, because: 'The failure is certain: the hardware lacks the arithmetic.' },
   sources: [
-    { title: 'CUDA C++ Programming Guide', at: 'https://docs.nvidia.com/cuda/cuda-c-programming-guide/', locator: 'Features and technical specifications per compute capability: bfloat16 from 8.0' },
+    {
+      title: 'CUDA C++ Programming Guide',
+      at: 'https://docs.nvidia.com/cuda/cuda-c-programming-guide/',
+      locator: 'Features and technical specifications per compute capability: bfloat16 from 8.0',
+    },
   ],
   messages: { unsupported: "The module '{module}' computes in {dtype}, which {gpu} does not have." },
   valid: [
-    { caption: 'bf16 on an H100.', code: `hardware: gpus('H100-SXM-80GB', { perNode: 2 }),\nmodules: { language: { dtype: 'bf16' } },` },
-    { caption: 'fp32 on a V100.', code: `hardware: gpus('V100-SXM2-32GB', { perNode: 2 }),\nmodules: { language: { dtype: 'fp32' } },` },
+    {
+      caption: 'bf16 on an H100.',
+      code: `hardware: gpus('H100-SXM-80GB', { perNode: 2 }),\nmodules: { language: { dtype: 'bf16' } },`,
+    },
+    {
+      caption: 'fp32 on a V100.',
+      code: `hardware: gpus('V100-SXM2-32GB', { perNode: 2 }),\nmodules: { language: { dtype: 'fp32' } },`,
+    },
   ],
   invalid: [
-    { caption: 'bf16 on a V100.', code: `hardware: gpus('V100-SXM2-32GB', { perNode: 2 }),\nmodules: { language: { dtype: 'bf16' } },` },
-    { caption: 'bf16 on a T4.', code: `hardware: gpus('T4', { perNode: 2 }),\nmodules: { action: { dtype: 'bf16' } },` },
+    {
+      caption: 'bf16 on a V100.',
+      code: `hardware: gpus('V100-SXM2-32GB', { perNode: 2 }),\nmodules: { language: { dtype: 'bf16' } },`,
+    },
+    {
+      caption: 'bf16 on a T4.',
+      code: `hardware: gpus('T4', { perNode: 2 }),\nmodules: { action: { dtype: 'bf16' } },`,
+    },
   ],
   check({ plan, path, each, report }) {
     const { hardware } = plan

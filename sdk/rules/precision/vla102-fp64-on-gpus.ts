@@ -11,11 +11,25 @@ export const fp64OnGpus = defineRule({
   fix: "Use 'bf16' or 'fp32'; to verify numerics, declare cpus({ processes: 2 }) and a small model.",
   suppress: { allowed: false, because: 'The waste is certain: what fp64 shows is seen on cpus at no cost.' },
   sources: [
-    { title: 'CUDA C++ Programming Guide', at: 'https://docs.nvidia.com/cuda/cuda-c-programming-guide/', locator: 'Arithmetic instructions: throughput of 64-bit floating point, 2 per SM and clock on 8.6 and 8.9' },
+    {
+      title: 'CUDA C++ Programming Guide',
+      at: 'https://docs.nvidia.com/cuda/cuda-c-programming-guide/',
+      locator: 'Arithmetic instructions: throughput of 64-bit floating point, 2 per SM and clock on 8.6 and 8.9',
+    },
   ],
   messages: { fp64: "The module '{module}' computes in fp64 on {gpu}." },
-  valid: [{ caption: 'fp64 on cpus.', code: `modules: { vision: { dtype: 'fp64' }, projector: { dtype: 'fp64' }, language: { dtype: 'fp64' }, action: { dtype: 'fp64' } },` }],
-  invalid: [{ caption: 'fp64 on an A100.', code: `hardware: gpus('A100-SXM-80GB', { perNode: 2 }),\nmodules: { language: { dtype: 'fp64' } },` }],
+  valid: [
+    {
+      caption: 'fp64 on cpus.',
+      code: `modules: { vision: { dtype: 'fp64' }, projector: { dtype: 'fp64' }, language: { dtype: 'fp64' }, action: { dtype: 'fp64' } },`,
+    },
+  ],
+  invalid: [
+    {
+      caption: 'fp64 on an A100.',
+      code: `hardware: gpus('A100-SXM-80GB', { perNode: 2 }),\nmodules: { language: { dtype: 'fp64' } },`,
+    },
+  ],
   check({ plan, path, each, report }) {
     const { hardware } = plan
     if (hardware.kind !== 'gpus') return

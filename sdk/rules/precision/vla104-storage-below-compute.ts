@@ -13,14 +13,29 @@ export const storageBelowCompute = defineRule({
   fix: 'Compute in the dtype in which the module is stored, store it in the dtype in which it computes, or use fsdp2().',
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
-    { title: 'torch 2.11, fully_shard', at: 'https://docs.pytorch.org/docs/2.11/distributed.fsdp.fully_shard.html', locator: 'MixedPrecisionPolicy.param_dtype; DistributedDataParallel has no counterpart' },
+    {
+      title: 'torch 2.11, fully_shard',
+      at: 'https://docs.pytorch.org/docs/2.11/distributed.fsdp.fully_shard.html',
+      locator: 'MixedPrecisionPolicy.param_dtype; DistributedDataParallel has no counterpart',
+    },
   ],
   messages: { below: "The module '{module}' is stored in {storage} but computes in {dtype}, which ddp cannot do." },
   valid: [
-    { caption: 'fsdp2 gathers in the compute dtype.', code: `modules: { vision: { freeze: 'always', dtype: 'fp32', storage: 'bf16' } },\nparallel: fsdp2(),` },
-    { caption: 'Stored as it computes.', code: `modules: { vision: { freeze: 'always', dtype: 'bf16', storage: 'bf16' } },\nparallel: ddp(),` },
+    {
+      caption: 'fsdp2 gathers in the compute dtype.',
+      code: `modules: { vision: { freeze: 'always', dtype: 'fp32', storage: 'bf16' } },\nparallel: fsdp2(),`,
+    },
+    {
+      caption: 'Stored as it computes.',
+      code: `modules: { vision: { freeze: 'always', dtype: 'bf16', storage: 'bf16' } },\nparallel: ddp(),`,
+    },
   ],
-  invalid: [{ caption: 'bf16 parameters, fp32 arithmetic.', code: `modules: { vision: { freeze: 'always', dtype: 'fp32', storage: 'bf16' } },\nparallel: ddp(),` }],
+  invalid: [
+    {
+      caption: 'bf16 parameters, fp32 arithmetic.',
+      code: `modules: { vision: { freeze: 'always', dtype: 'fp32', storage: 'bf16' } },\nparallel: ddp(),`,
+    },
+  ],
   check({ plan, path, each, report }) {
     if (plan.parallel.kind !== 'ddp') return
     each(plan.modules, (module, index) => {
@@ -34,7 +49,13 @@ export const storageBelowCompute = defineRule({
           { at: ['modules', index, 'storage'], note: 'how it is stored' },
           { at: ['parallel', 'kind'], note: 'ddp is chosen here' },
         ],
-        fixes: [{ label: `Compute in '${module.storage}'`, kind: 'suggestion', edits: [{ kind: 'set', path: path(at), value: module.storage }] }],
+        fixes: [
+          {
+            label: `Compute in '${module.storage}'`,
+            kind: 'suggestion',
+            edits: [{ kind: 'set', path: path(at), value: module.storage }],
+          },
+        ],
       })
     })
   },

@@ -11,7 +11,13 @@ export const unusedSuppression = defineRule({
   why: 'The suppression would hide the finding when it comes back for another reason than the one that was accepted.',
   fix: 'Remove the suppression.',
   suppress: { allowed: false, because: 'Removing the line is the remedy, and costs nothing.' },
-  sources: [{ title: 'ESLint, reportUnusedDisableDirectives', at: 'https://eslint.org/docs/latest/use/configure/rules', locator: 'Report unused eslint-disable comments' }],
+  sources: [
+    {
+      title: 'ESLint, reportUnusedDisableDirectives',
+      at: 'https://eslint.org/docs/latest/use/configure/rules',
+      locator: 'Report unused eslint-disable comments',
+    },
+  ],
   messages: { unused: 'The rule {rule} ({name}) is switched off, but finds nothing here.' },
   valid: [
     {

@@ -11,7 +11,13 @@ export const suppressionForbidden = defineRule({
   why: 'What such a rule reports stops the run or corrupts it without a sign; nobody could decide otherwise knowing that.',
   fix: 'Remove the suppression and put right what the rule reports.',
   suppress: { allowed: false, because: 'It would suppress itself.' },
-  sources: [{ title: 'design of this catalogue: suppression is an audit trail, not a switch', at: 'sdk/rules/run.ts', locator: 'suppressionFindings' }],
+  sources: [
+    {
+      title: 'design of this catalogue: suppression is an audit trail, not a switch',
+      at: 'sdk/rules/run.ts',
+      locator: 'suppressionFindings',
+    },
+  ],
   messages: {
     forbidden: 'The rule {rule} ({name}) cannot be switched off. {because}',
     unknown: 'There is no rule {rule} that could be switched off.',
@@ -24,7 +30,11 @@ export const suppressionForbidden = defineRule({
     },
   ],
   invalid: [
-    { caption: 'A certain failure.', code: `training: { updates: 1_000, globalBatch: 65, microBatch: 32, lr: 1e-3 },\nrules: { VLA201: off('we know') },`, also: ['VLA201'] },
+    {
+      caption: 'A certain failure.',
+      code: `training: { updates: 1_000, globalBatch: 65, microBatch: 32, lr: 1e-3 },\nrules: { VLA201: off('we know') },`,
+      also: ['VLA201'],
+    },
     { caption: 'No such rule.', code: `rules: { VLA999: off('we know') },` },
   ],
   check: () => undefined,

@@ -11,9 +11,24 @@ export const couldNotLook = defineRule({
   why: 'No finding means nothing where nobody could look. The generated preflight looks on the target, after the machines are allocated.',
   fix: 'Where the lock lacks something: run `vla lock` where the data and the weights are at hand, and commit vla.lock.json. Where the catalog does: nothing, the preflight looks.',
   suppress: { allowed: false, because: 'It is information, and fails no check.' },
-  sources: [{ title: 'design of this catalogue: unknown is a value of the Plan', at: 'sdk/plan/guard.ts', locator: 'UnknownRead' }],
-  messages: { missing: '{because}. These rules could not look: {rules}.', undescribed: '{because}. These rules could not look: {rules}.' },
+  sources: [
+    {
+      title: 'design of this catalogue: unknown is a value of the Plan',
+      at: 'sdk/plan/guard.ts',
+      locator: 'UnknownRead',
+    },
+  ],
+  messages: {
+    missing: '{because}. These rules could not look: {rules}.',
+    undescribed: '{because}. These rules could not look: {rules}.',
+  },
   valid: [{ caption: 'The lock knows the dataset.', code: `name: 'locked',` }],
-  invalid: [{ caption: 'Nothing is known of the dataset.', code: `name: 'unlocked',`, lock: { datasets: { 'data/reach': null } } }],
+  invalid: [
+    {
+      caption: 'Nothing is known of the dataset.',
+      code: `name: 'unlocked',`,
+      lock: { datasets: { 'data/reach': null } },
+    },
+  ],
   check: () => undefined,
 })

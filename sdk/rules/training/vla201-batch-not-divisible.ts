@@ -11,20 +11,32 @@ export const batchNotDivisible = defineRule({
   fix: 'Change one of the three numbers.',
   suppress: { allowed: false, because: 'The failure is certain: no accumulation makes up that batch.' },
   sources: [
-    { title: 'OpenVLA', at: 'openvla/prismatic/training/strategies/base_strategy.py', locator: 'global_batch_size % per_device_batch_size assertion' },
+    {
+      title: 'OpenVLA',
+      at: 'openvla/prismatic/training/strategies/base_strategy.py',
+      locator: 'global_batch_size % per_device_batch_size assertion',
+    },
     { title: 'DeepSpeed', at: 'deepspeed/runtime/config.py', locator: '_batch_assertion' },
   ],
   messages: {
-    remainder: 'A global batch of {global} cannot be made of {world} processes with {micro} samples each: one pass of all is {pass}.',
-    small: 'A global batch of {global} is smaller than one pass of {world} processes with {micro} samples each ({pass}).',
+    remainder:
+      'A global batch of {global} cannot be made of {world} processes with {micro} samples each: one pass of all is {pass}.',
+    small:
+      'A global batch of {global} is smaller than one pass of {world} processes with {micro} samples each ({pass}).',
   },
   valid: [
     { caption: '64 = 16 x 2 x 2.', code: `training: { updates: 1_000, globalBatch: 64, microBatch: 16, lr: 1e-3 },` },
     { caption: '64 = 32 x 2.', code: `training: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3 },` },
   ],
   invalid: [
-    { caption: '100 is no multiple of 2 x 32.', code: `training: { updates: 1_000, globalBatch: 100, microBatch: 32, lr: 1e-3 },` },
-    { caption: '32 is less than 2 x 32.', code: `training: { updates: 1_000, globalBatch: 32, microBatch: 32, lr: 1e-3 },` },
+    {
+      caption: '100 is no multiple of 2 x 32.',
+      code: `training: { updates: 1_000, globalBatch: 100, microBatch: 32, lr: 1e-3 },`,
+    },
+    {
+      caption: '32 is less than 2 x 32.',
+      code: `training: { updates: 1_000, globalBatch: 32, microBatch: 32, lr: 1e-3 },`,
+    },
   ],
   check({ plan, path, report }) {
     const { globalBatch, microBatch } = plan.training
@@ -34,8 +46,13 @@ export const batchNotDivisible = defineRule({
     const below = Math.floor(globalBatch / pass) * pass
     const legal = below === 0 ? [pass] : [below, below + pass]
     const micro = nearestDivisor(globalBatch / world, microBatch)
-    const options = [`globalBatch: ${legal.join(' or ')}`, ...(micro === undefined ? [] : [`microBatch: ${String(micro)}`])]
-    const nearest = legal.reduce((best, value) => (Math.abs(value - globalBatch) < Math.abs(best - globalBatch) ? value : best))
+    const options = [
+      `globalBatch: ${legal.join(' or ')}`,
+      ...(micro === undefined ? [] : [`microBatch: ${String(micro)}`]),
+    ]
+    const nearest = legal.reduce((best, value) =>
+      Math.abs(value - globalBatch) < Math.abs(best - globalBatch) ? value : best,
+    )
     report({
       message: globalBatch < pass ? 'small' : 'remainder',
       at: ['training', 'globalBatch'],
@@ -46,10 +63,20 @@ export const batchNotDivisible = defineRule({
         { at: ['hardware'], path: ['hardware'], note: `${String(world)} processes` },
       ],
       fixes: [
-        { label: `Set globalBatch to ${String(nearest)}`, kind: 'suggestion', edits: [{ kind: 'set', path: path(['training', 'globalBatch']), value: nearest }] },
+        {
+          label: `Set globalBatch to ${String(nearest)}`,
+          kind: 'suggestion',
+          edits: [{ kind: 'set', path: path(['training', 'globalBatch']), value: nearest }],
+        },
         ...(micro === undefined
           ? []
-          : [{ label: `Set microBatch to ${String(micro)}`, kind: 'suggestion' as const, edits: [{ kind: 'set' as const, path: path(['training', 'microBatch']), value: micro }] }]),
+          : [
+              {
+                label: `Set microBatch to ${String(micro)}`,
+                kind: 'suggestion' as const,
+                edits: [{ kind: 'set' as const, path: path(['training', 'microBatch']), value: micro }],
+              },
+            ]),
       ],
     })
   },

@@ -10,10 +10,26 @@ export const warmupLongerThanRun = defineRule({
   why: 'The learning rate never reaches what was declared and never decays: the run trains at a fraction of it without a sign.',
   fix: 'Shorten the warm-up; 1 to 5 % of the run is usual.',
   suppress: { allowed: false, because: 'The failure is silent.' },
-  sources: [{ title: 'transformers 5.5.4', at: 'transformers/optimization.py', locator: '_get_cosine_schedule_with_warmup_lr_lambda: current_step / num_warmup_steps while below it' }],
+  sources: [
+    {
+      title: 'transformers 5.5.4',
+      at: 'transformers/optimization.py',
+      locator: '_get_cosine_schedule_with_warmup_lr_lambda: current_step / num_warmup_steps while below it',
+    },
+  ],
   messages: { long: 'The warm-up takes {warmup} of {updates} updates.' },
-  valid: [{ caption: '3 % of the run.', code: `training: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3, schedule: cosine({ warmup: '3%' }) },` }],
-  invalid: [{ caption: '2,000 of 1,000 updates.', code: `training: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3, schedule: cosine({ warmup: 2_000 }) },` }],
+  valid: [
+    {
+      caption: '3 % of the run.',
+      code: `training: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3, schedule: cosine({ warmup: '3%' }) },`,
+    },
+  ],
+  invalid: [
+    {
+      caption: '2,000 of 1,000 updates.',
+      code: `training: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3, schedule: cosine({ warmup: 2_000 }) },`,
+    },
+  ],
   check({ plan, path, report }) {
     const { schedule, updates } = plan.training
     if (schedule.warmup === 0 || schedule.warmup < updates) return
@@ -24,7 +40,9 @@ export const warmupLongerThanRun = defineRule({
       path: ['training', 'schedule', 'warmup'],
       data: { warmup: schedule.warmup, updates },
       related: [{ at: ['training', 'updates'], note: 'length of the run' }],
-      fixes: [{ label: "Set warmup to '3%'", kind: 'suggestion', edits: [{ kind: 'set', path: path(at), value: '3%' }] }],
+      fixes: [
+        { label: "Set warmup to '3%'", kind: 'suggestion', edits: [{ kind: 'set', path: path(at), value: '3%' }] },
+      ],
     })
   },
 })

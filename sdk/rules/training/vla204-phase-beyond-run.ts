@@ -10,7 +10,13 @@ export const phaseBeyondRun = defineRule({
   why: 'The phase never comes: a module that was to be unfrozen stays frozen to the end, and nothing says so.',
   fix: 'Let the phase begin earlier, or lengthen the run.',
   suppress: { allowed: false, because: 'The failure is silent.' },
-  sources: [{ title: 'generated runtime', at: 'templates/runtime/vla_runtime/partition.py', locator: 'phase_at: the phase of an update, for updates below the last' }],
+  sources: [
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/partition.py',
+      locator: 'phase_at: the phase of an update, for updates below the last',
+    },
+  ],
   messages: { beyond: "A phase of '{module}' begins at update {from}, but the run ends after {updates}." },
   valid: [{ caption: 'At 75 % of the run.', code: `modules: { vision: { freeze: until('75%') } },` }],
   invalid: [

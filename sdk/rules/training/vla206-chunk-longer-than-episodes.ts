@@ -9,10 +9,21 @@ export const chunkLongerThanEpisodes = defineRule({
   summary: 'The action chunk is shorter than an episode of the dataset.',
   why: 'What reaches past the end of an episode is padding that does not count: most of each chunk would never be trained.',
   fix: 'Shorten the chunk.',
-  suppress: { allowed: true, when: 'Episodes are short on purpose, and the policy is asked again before its chunk runs out.' },
+  suppress: {
+    allowed: true,
+    when: 'Episodes are short on purpose, and the policy is asked again before its chunk runs out.',
+  },
   sources: [
-    { title: 'LeRobot 0.6.1', at: 'lerobot/policies/act/modeling_act.py', locator: 'action_is_pad: what lies behind the end of an episode' },
-    { title: 'openpi issue 681', at: 'https://github.com/Physical-Intelligence/openpi/issues/681', locator: 'padded actions at the end of episodes' },
+    {
+      title: 'LeRobot 0.6.1',
+      at: 'lerobot/policies/act/modeling_act.py',
+      locator: 'action_is_pad: what lies behind the end of an episode',
+    },
+    {
+      title: 'openpi issue 681',
+      at: 'https://github.com/Physical-Intelligence/openpi/issues/681',
+      locator: 'padded actions at the end of episodes',
+    },
   ],
   messages: { long: "A chunk of {chunk} actions is longer than the mean episode of '{dataset}' ({mean} frames)." },
   valid: [{ caption: '8 of 60 frames.', code: `name: 'short-chunk',` }],

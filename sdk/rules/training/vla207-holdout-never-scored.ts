@@ -11,12 +11,20 @@ export const holdoutNeverScored = defineRule({
   fix: 'Score them more often, or do not hold them out.',
   suppress: { allowed: true, when: 'The episodes are held out for an evaluation of your own, outside of this run.' },
   sources: [{ title: 'generated runtime', at: 'templates/runtime/vla_runtime/data.py', locator: 'holdout_loss' }],
-  messages: { never: 'Episodes are held out, but a loss on them every {every} updates never comes in a run of {updates}.' },
+  messages: {
+    never: 'Episodes are held out, but a loss on them every {every} updates never comes in a run of {updates}.',
+  },
   valid: [
-    { caption: 'Every 100 of 1,000 updates.', code: `data: lerobotDataset({ root: 'data/reach', holdout: '5%' }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3, validateEvery: 100 },` },
+    {
+      caption: 'Every 100 of 1,000 updates.',
+      code: `data: lerobotDataset({ root: 'data/reach', holdout: '5%' }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3, validateEvery: 100 },`,
+    },
   ],
   invalid: [
-    { caption: 'Every 5,000 of 1,000 updates.', code: `data: lerobotDataset({ root: 'data/reach', holdout: '5%' }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3, validateEvery: 5_000 },` },
+    {
+      caption: 'Every 5,000 of 1,000 updates.',
+      code: `data: lerobotDataset({ root: 'data/reach', holdout: '5%' }),\ntraining: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3, validateEvery: 5_000 },`,
+    },
   ],
   check({ plan, path, known, report }) {
     const { updates, validateEvery } = plan.training

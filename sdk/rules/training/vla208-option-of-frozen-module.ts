@@ -11,7 +11,13 @@ export const optionOfFrozenModule = defineRule({
   why: 'The option has no effect. Whoever reads the declaration believes that the module trains.',
   fix: 'Remove the option, or let the module train.',
   suppress: { allowed: true, when: 'The module is frozen for one experiment and its values are to stay written down.' },
-  sources: [{ title: 'LeRobot issue 4018', at: 'https://github.com/huggingface/lerobot/issues/4018', locator: 'what is frozen and what is not must be said; there, layers meant to be frozen were trained' }],
+  sources: [
+    {
+      title: 'LeRobot issue 4018',
+      at: 'https://github.com/huggingface/lerobot/issues/4018',
+      locator: 'what is frozen and what is not must be said; there, layers meant to be frozen were trained',
+    },
+  ],
   messages: { idle: "'{option}' has no effect: the module '{module}' never trains." },
   valid: [{ caption: 'Frozen, nothing said.', code: `modules: { vision: { freeze: 'always' } },` }],
   invalid: [{ caption: 'Frozen, with a learning rate.', code: `modules: { vision: { freeze: 'always', lr: 1e-4 } },` }],

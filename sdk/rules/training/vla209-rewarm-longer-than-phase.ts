@@ -10,10 +10,18 @@ export const rewarmLongerThanPhase = defineRule({
   why: 'What was unfrozen never trains at its declared learning rate before the next phase or the end of the run.',
   fix: 'Shorten the re-warm-up, or let the phase begin earlier.',
   suppress: { allowed: true, when: 'A rate that rises to the end of the phase is what you want.' },
-  sources: [{ title: 'generated runtime', at: 'templates/runtime/vla_runtime/optim.py', locator: 'rewarm: linear from zero over the given updates' }],
+  sources: [
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/optim.py',
+      locator: 'rewarm: linear from zero over the given updates',
+    },
+  ],
   messages: { long: "The re-warm-up of '{module}' takes {rewarm} updates, but its phase has {length}." },
   valid: [{ caption: '50 of 250 updates.', code: `modules: { vision: { freeze: until('75%', { rewarm: 50 }) } },` }],
-  invalid: [{ caption: '500 of 250 updates.', code: `modules: { vision: { freeze: until('75%', { rewarm: 500 }) } },` }],
+  invalid: [
+    { caption: '500 of 250 updates.', code: `modules: { vision: { freeze: until('75%', { rewarm: 500 }) } },` },
+  ],
   check({ plan, path, each, report }) {
     const { updates } = plan.training
     each(plan.modules, (module, index) => {

@@ -12,9 +12,17 @@ export const noLearningRate = defineRule({
   why: 'A rate that nobody chose decides the result; a framework default is right for one model and one batch.',
   fix: 'Give the module an `lr`, or set `training.lr` for all that name none.',
   suppress: { allowed: false, because: 'Nothing can stand in for it.' },
-  sources: [{ title: 'generated runtime', at: 'templates/runtime/vla_runtime/partition.py', locator: '_check_phases: a module that trains and has no learning rate is refused' }],
+  sources: [
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/partition.py',
+      locator: '_check_phases: a module that trains and has no learning rate is refused',
+    },
+  ],
   messages: { none: "The module '{module}' trains and has no learning rate." },
-  valid: [{ caption: 'One for all.', code: `training: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3 },` }],
+  valid: [
+    { caption: 'One for all.', code: `training: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3 },` },
+  ],
   invalid: [
     {
       caption: 'One is forgotten.',
@@ -23,7 +31,12 @@ export const noLearningRate = defineRule({
   ],
   check({ plan, each, report }) {
     each(plan.modules, (module, index) => {
-      if (isKnown(module.lr) ? module.lr !== null || !everTrains(module, plan.training.updates) : module.lr.because !== 'VLA210') return
+      if (
+        isKnown(module.lr)
+          ? module.lr !== null || !everTrains(module, plan.training.updates)
+          : module.lr.because !== 'VLA210'
+      )
+        return
       report({
         message: 'none',
         at: ['modules', index],

@@ -11,7 +11,13 @@ export const zeroLearningRate = defineRule({
   why: 'Gradients, optimizer state and their communication are paid for in full, and no weight ever changes.',
   fix: "Say freeze: 'always' to freeze a module, or give it a learning rate.",
   suppress: { allowed: false, because: 'The failure is silent.' },
-  sources: [{ title: 'torch 2.11, AdamW', at: 'https://docs.pytorch.org/docs/2.11/generated/torch.optim.AdamW.html', locator: 'every term of the update, weight decay included, is multiplied by lr' }],
+  sources: [
+    {
+      title: 'torch 2.11, AdamW',
+      at: 'https://docs.pytorch.org/docs/2.11/generated/torch.optim.AdamW.html',
+      locator: 'every term of the update, weight decay included, is multiplied by lr',
+    },
+  ],
   messages: { zero: "The module '{module}' trains with a learning rate of 0." },
   valid: [{ caption: 'Frozen in words.', code: `modules: { vision: { freeze: 'always' } },` }],
   invalid: [{ caption: 'Frozen by its learning rate.', code: `modules: { vision: { lr: 0 } },` }],
