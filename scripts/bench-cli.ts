@@ -37,7 +37,8 @@ function median(args: readonly string[], expected: number, before: () => void = 
   for (let i = 0; i < runs; i++) {
     before()
     const { status, seconds, stderr } = run(args)
-    if (status !== expected) throw new Error(`vla ${args.join(' ')} exited with ${String(status)}, not ${String(expected)}:\n${stderr}`)
+    if (status !== expected)
+      throw new Error(`vla ${args.join(' ')} exited with ${String(status)}, not ${String(expected)}:\n${stderr}`)
     times.push(seconds)
   }
   return times.sort((a, b) => a - b)[Math.floor(runs / 2)] ?? Number.NaN
@@ -47,7 +48,10 @@ if (!existsSync(vla)) execFileSync('npm', ['run', 'build'], { cwd: root, stdio: 
 const example = largestExample()
 const folder = mkdtempSync(join(tmpdir(), 'vla-bench-'))
 try {
-  cpSync(dirname(example), folder, { recursive: true, filter: (source) => !skipped.test(source.split('/').at(-1) ?? '') })
+  cpSync(dirname(example), folder, {
+    recursive: true,
+    filter: (source) => !skipped.test(source.split('/').at(-1) ?? ''),
+  })
   const clean = join(folder, 'pipeline.ts')
   const broken = join(folder, 'broken.ts')
   const text = readFileSync(clean, 'utf8')
@@ -63,7 +67,9 @@ try {
   ]
   console.log(`${example.slice(root.length)}, median of ${String(runs)} processes`)
   for (const { what, limit, seconds } of results) {
-    console.log(`${what.padEnd(22)} ${seconds.toFixed(2)} s   (limit ${limit.toFixed(1)} s)${seconds > limit ? '   TOO SLOW' : ''}`)
+    console.log(
+      `${what.padEnd(22)} ${seconds.toFixed(2)} s   (limit ${limit.toFixed(1)} s)${seconds > limit ? '   TOO SLOW' : ''}`,
+    )
   }
   process.exitCode = results.some(({ limit, seconds }) => seconds > limit) ? 1 : 0
 } finally {

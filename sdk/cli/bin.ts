@@ -7,7 +7,8 @@ import { run } from './run.ts'
 const { env, stdin, stdout, stderr } = process
 const inCi = env['CI'] !== undefined && env['CI'] !== '' && env['CI'] !== 'false'
 const forced = env['FORCE_COLOR'] !== undefined && env['FORCE_COLOR'] !== '0'
-const plain = (env['NO_COLOR'] !== undefined && env['NO_COLOR'] !== '') || env['FORCE_COLOR'] === '0' || env['TERM'] === 'dumb'
+const plain =
+  (env['NO_COLOR'] !== undefined && env['NO_COLOR'] !== '') || env['FORCE_COLOR'] === '0' || env['TERM'] === 'dumb'
 
 // A reader that has seen enough (`vla rules | head`) is no failure.
 stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -25,7 +25,10 @@ export function buildCommand({ add }: Registrar): void {
       .option('--out <dir>', 'folder of the project', 'build')
       .option('--check', 'write nothing; exit 5 where the folder is not what would be written')
       .option('--diff', 'write nothing; print what would change as a unified diff')
-      .addHelpText('after', '\nFiles that you edited and files that are not ours are never overwritten: the build then writes nothing and says which.'),
+      .addHelpText(
+        'after',
+        '\nFiles that you edited and files that are not ours are never overwritten: the build then writes nothing and says which.',
+      ),
     async (args, options, io) => orUnloadable(build(args[0], options as unknown as Options, io), nothing),
   )
 }
@@ -52,7 +55,12 @@ async function build(file: string | undefined, options: Options, io: Io): Promis
   const templates = await readTemplates(join(packageFolder, 'templates/runtime'))
   const files = (() => {
     try {
-      return emit(plan, { version, source: basename(inspected.file), sourceFolder: sourceFolder === '' ? '.' : sourceFolder, templates })
+      return emit(plan, {
+        version,
+        source: basename(inspected.file),
+        sourceFolder: sourceFolder === '' ? '.' : sourceFolder,
+        templates,
+      })
     } catch (error) {
       if (!(error instanceof PlanIncomplete)) throw error
       const missing = [...error.missing].map(([pointer, because]) => `  ${pointer}: ${because}`)
@@ -91,7 +99,11 @@ function summary(report: WriteReport, options: Options, out: string, io: Io): st
   const total = plural(report.changes.length, 'file')
   if (report.blocked.length > 0) {
     const edited = report.blocked.every(({ action }) => action === 'conflict')
-    lines.push(edited ? `${out} was edited by hand; nothing was written.` : `Something in ${out} is not ours to change; nothing was written.`)
+    lines.push(
+      edited
+        ? `${out} was edited by hand; nothing was written.`
+        : `Something in ${out} is not ours to change; nothing was written.`,
+    )
   } else if (!report.stale) lines.push(`${paint(io, 'green', 'ok')}  ${out} is up to date (${total})`)
   else if (looking) lines.push(`${out} is not what vla build would write.`)
   else lines.push(`${paint(io, 'green', 'built')}  ${out} (${total})`)
@@ -99,8 +111,11 @@ function summary(report: WriteReport, options: Options, out: string, io: Io): st
 }
 
 function colored(change: Change, io: Io): string[] {
-  return change.diff.trimEnd().split('\n').map((line) => {
-    if (line.startsWith('+')) return paint(io, 'green', line)
-    return line.startsWith('-') ? paint(io, 'red', line) : line
-  })
+  return change.diff
+    .trimEnd()
+    .split('\n')
+    .map((line) => {
+      if (line.startsWith('+')) return paint(io, 'green', line)
+      return line.startsWith('-') ? paint(io, 'red', line) : line
+    })
 }

@@ -24,7 +24,8 @@ export function checkCommand({ add }: Registrar): void {
       .argument('[file]', 'the declaration, or its folder (default: pipeline.ts)')
       .option('--fix', 'apply the fixes that are safe, then check again')
       .addOption(new Option('--max-warnings <n>', 'exit 4 with more warnings than this').argParser(wholeNumber)),
-    async (args, options, io) => orUnloadable(check(args[0], options, io), { file: null, plan: null, lockWritten: false, fixed: [] }),
+    async (args, options, io) =>
+      orUnloadable(check(args[0], options, io), { file: null, plan: null, lockWritten: false, fixed: [] }),
   )
 }
 
@@ -49,7 +50,12 @@ async function check(file: string | undefined, options: Options, io: Io): Promis
   const { plan } = inspected
   return {
     exit: verdict(diagnostics, options.maxWarnings),
-    data: { file: inspected.file, plan: plan === undefined ? null : { hash: plan.hash, name: plan.pipeline.name }, lockWritten, fixed },
+    data: {
+      file: inspected.file,
+      plan: plan === undefined ? null : { hash: plan.hash, name: plan.pipeline.name },
+      lockWritten,
+      fixed,
+    },
     diagnostics,
     summary: summary(inspected, lockWritten, fixed, diagnostics, io),
   }
@@ -67,7 +73,13 @@ async function fix(diagnostics: readonly Diagnostic[], io: Io): Promise<{ label:
   return applied.map(({ label, textEdits }) => ({ label, file: textEdits?.[0]?.file ?? '' }))
 }
 
-function summary(inspected: Inspected, lockWritten: boolean, fixed: readonly { label: string; file: string }[], diagnostics: readonly Diagnostic[], io: Io): string {
+function summary(
+  inspected: Inspected,
+  lockWritten: boolean,
+  fixed: readonly { label: string; file: string }[],
+  diagnostics: readonly Diagnostic[],
+  io: Io,
+): string {
   const lines = fixed.map(({ label, file }) => `${paint(io, 'green', 'fixed')}  ${file}: ${label}`)
   if (lockWritten) lines.push('vla.lock.json was written: commit it.')
   if (diagnostics.length === 0) {

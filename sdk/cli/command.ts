@@ -21,7 +21,7 @@ export type Action = (args: readonly string[], options: Readonly<Record<string, 
 
 export interface Registrar {
   /** Adds `--json` and `action` to a command. Actions import what they need themselves, so that no command pays for another. */
-  add(command: Command, action: Action): void
+  readonly add: (command: Command, action: Action) => void
 }
 
 /** The option every command has. */

@@ -21,9 +21,17 @@ export function envCommand({ add }: Registrar): void {
       .description('make or check the Python environment of a generated project')
       .argument('[project]', 'the generated project, for its requirements.lock', '.')
       .option('--dir <folder>', 'the folder that .venv lies in (default: the project)')
-      .addOption(new Option('--torch <backend>', "uv's torch backend: cpu, cu128, ..., auto (default: torch as PyPI has it)").argParser(torchBackend))
+      .addOption(
+        new Option(
+          '--torch <backend>',
+          "uv's torch backend: cpu, cu128, ..., auto (default: torch as PyPI has it)",
+        ).argParser(torchBackend),
+      )
       .option('--check', 'change nothing; exit 5 where the environment differs from the lock file')
-      .addHelpText('after', '\nA Python 3.12 is looked for: VLA_PYTHON, what uv knows, python3.12, python3.13 and python3 on the path, the versions of pyenv.'),
+      .addHelpText(
+        'after',
+        '\nA Python 3.12 is looked for: VLA_PYTHON, what uv knows, python3.12, python3.13 and python3 on the path, the versions of pyenv.',
+      ),
     async (args, options, io) => env(args[0] ?? '.', options, io),
   )
 }
@@ -47,8 +55,17 @@ async function env(project: string, options: Options, io: Io): Promise<Outcome> 
     const current = differences.length === 0
     return {
       exit: current ? EXIT.ok : EXIT.stale,
-      data: { python, version: null, directory: join(request.directory, '.venv'), state: current ? 'current' : 'stale', packages, differences },
-      summary: current ? `${python}: ${plural(packages, 'package')} as locked` : `${python} differs from the lock file: ${describe(differences)}\nPut it right with: vla env ${project}`,
+      data: {
+        python,
+        version: null,
+        directory: join(request.directory, '.venv'),
+        state: current ? 'current' : 'stale',
+        packages,
+        differences,
+      },
+      summary: current
+        ? `${python}: ${plural(packages, 'package')} as locked`
+        : `${python} differs from the lock file: ${describe(differences)}\nPut it right with: vla env ${project}`,
     }
   }
   const made = await makeEnvironment(request)

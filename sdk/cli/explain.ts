@@ -20,7 +20,10 @@ async function explain(argument: string, io: Io): Promise<Outcome> {
   const entry = entryById(id)
   if (entry === undefined) {
     const near = entries.map((each) => each.id).filter((each) => each.startsWith(id.slice(0, 4)))
-    throw new CannotDo(`There is no rule ${argument}.`, near.length === 0 ? 'vla rules lists all.' : `Did you mean ${near.slice(0, 5).join(', ')}? vla rules lists all.`)
+    throw new CannotDo(
+      `There is no rule ${argument}.`,
+      near.length === 0 ? 'vla rules lists all.' : `Did you mean ${near.slice(0, 5).join(', ')}? vla rules lists all.`,
+    )
   }
   const { name, area, severity, since, summary, why, fix, suppress, sources } = entry
   const rule = { id, name, area, severity, since, summary, why, fix, suppress, sources }

@@ -25,7 +25,20 @@ const PACKAGE_MANAGERS = ['npm', 'pnpm', 'yarn', 'bun'] as const
 type PackageManager = (typeof PACKAGE_MANAGERS)[number]
 
 /** What a folder may hold and still count as empty. */
-const HARMLESS = new Set(['.git', '.gitattributes', '.github', '.gitlab-ci.yml', '.idea', '.vscode', '.venv', '.DS_Store', '.python-version', '.editorconfig', 'LICENSE', 'LICENSE.md'])
+const HARMLESS = new Set([
+  '.git',
+  '.gitattributes',
+  '.github',
+  '.gitlab-ci.yml',
+  '.idea',
+  '.vscode',
+  '.venv',
+  '.DS_Store',
+  '.python-version',
+  '.editorconfig',
+  'LICENSE',
+  'LICENSE.md',
+])
 
 /** Files of a template that lie elsewhere in our package, because others use them too. */
 const SHARED: Readonly<Partial<Record<Template, Readonly<Record<string, string>>>>> = {
@@ -54,7 +67,12 @@ export function initCommand({ add }: Registrar): void {
       .argument('[dir]', 'folder of the project; made where it is missing')
       .addOption(new Option('--template <name>', 'what to start from').choices(Object.keys(TEMPLATES)))
       .option('-y, --yes', 'ask nothing: the template quickstart unless --template says otherwise')
-      .addOption(new Option('--pm <name>', 'package manager (default: the one that started this, or whose lock file is here)').choices(PACKAGE_MANAGERS))
+      .addOption(
+        new Option(
+          '--pm <name>',
+          'package manager (default: the one that started this, or whose lock file is here)',
+        ).choices(PACKAGE_MANAGERS),
+      )
       .option('--no-install', 'do not install the npm packages')
       .option('--no-git', 'do not make a git repository')
       .addHelpText('after', `\nTemplates:\n${templateList()}`),
@@ -75,7 +93,9 @@ async function init(argument: string | undefined, options: Options, io: Io): Pro
     await mkdir(dirname(target), { recursive: true })
     const content = await readFile(source)
     // `wx`: a file that appeared in the meantime is somebody's.
-    await writeFile(target, path === 'package.json' ? manifest(content.toString('utf8'), name) : content, { flag: 'wx' })
+    await writeFile(target, path === 'package.json' ? manifest(content.toString('utf8'), name) : content, {
+      flag: 'wx',
+    })
   }
   const git = options.git && (await makeRepository(directory, io))
   const installed = options.install && (await install(directory, manager, io))
@@ -84,29 +104,53 @@ async function init(argument: string | undefined, options: Options, io: Io): Pro
   const next = nextSteps(answers.template, shown, manager, installed)
   return {
     exit: EXIT.ok,
-    data: { directory, template: answers.template, packageManager: manager, files: [...files.keys()].sort(), git, installed, next },
-    summary: [`${paint(io, 'green', 'Made')} ${shown === '' ? 'the project here' : shown} from the template ${answers.template}.`, '', 'Next:', ...next.map((step, index) => `  ${String(index + 1)}. ${step}`)].join('\n'),
+    data: {
+      directory,
+      template: answers.template,
+      packageManager: manager,
+      files: [...files.keys()].sort(),
+      git,
+      installed,
+      next,
+    },
+    summary: [
+      `${paint(io, 'green', 'Made')} ${shown === '' ? 'the project here' : shown} from the template ${answers.template}.`,
+      '',
+      'Next:',
+      ...next.map((step, index) => `  ${String(index + 1)}. ${step}`),
+    ].join('\n'),
   }
 }
 
 /** Where and what, from the arguments, from a person, or by default. */
-async function ask(argument: string | undefined, options: Options, io: Io): Promise<{ directory: string; template: Template }> {
+async function ask(
+  argument: string | undefined,
+  options: Options,
+  io: Io,
+): Promise<{ directory: string; template: Template }> {
   const mayAsk = io.interactive && options.yes !== true
   if (!mayAsk) {
     if (options.template === undefined && options.yes !== true) {
-      throw new Declined('Which template? Nobody is at the terminal to be asked.', `Say --template ${Object.keys(TEMPLATES).join(' | ')}, or --yes for the quickstart.`)
+      throw new Declined(
+        'Which template? Nobody is at the terminal to be asked.',
+        `Say --template ${Object.keys(TEMPLATES).join(' | ')}, or --yes for the quickstart.`,
+      )
     }
     return { directory: argument ?? '.', template: options.template ?? 'quickstart' }
   }
-  if (argument !== undefined && options.template !== undefined) return { directory: argument, template: options.template }
+  if (argument !== undefined && options.template !== undefined)
+    return { directory: argument, template: options.template }
   const { select, text } = await import('@clack/prompts')
   const given = <T extends string>(answer: T | symbol): T => {
-    if (typeof answer === 'symbol') throw new Declined('Nothing was made.', 'vla init --template NAME DIR asks nothing.')
+    if (typeof answer === 'symbol')
+      throw new Declined('Nothing was made.', 'vla init --template NAME DIR asks nothing.')
     return answer
   }
-  const directory = argument ?? given<string>(await text({ message: 'Where?', placeholder: './my-vla', defaultValue: './my-vla' }))
+  const directory =
+    argument ?? given<string>(await text({ message: 'Where?', placeholder: './my-vla', defaultValue: './my-vla' }))
   const choices = Object.entries(TEMPLATES).map(([value, hint]) => ({ value: value as Template, label: value, hint }))
-  const template = options.template ?? given<Template>(await select<Template>({ message: 'Which template?', options: choices }))
+  const template =
+    options.template ?? given<Template>(await select<Template>({ message: 'Which template?', options: choices }))
   return { directory, template }
 }
 
@@ -134,12 +178,16 @@ async function refuseOccupied(directory: string, ours: readonly string[]): Promi
   const clashing = ours.filter((path) => existsSync(join(directory, path)))
   const inTheWay = [...new Set([...others, ...clashing])].sort()
   if (inTheWay.length === 0) return
-  const shown = inTheWay.slice(0, 6).join(', ') + (inTheWay.length > 6 ? `, and ${String(inTheWay.length - 6)} more` : '')
+  const shown =
+    inTheWay.slice(0, 6).join(', ') + (inTheWay.length > 6 ? `, and ${String(inTheWay.length - 6)} more` : '')
   throw new CannotDo(`${directory} is not empty: ${shown}.`, 'Name a new folder. Nothing was changed.')
 }
 
 function packageNameFrom(folder: string): string {
-  const name = folder.toLowerCase().replace(/[^a-z0-9-]+/g, '-').replace(/^-+|-+$/g, '')
+  const name = folder
+    .toLowerCase()
+    .replace(/[^a-z0-9-]+/g, '-')
+    .replace(/^-+|-+$/g, '')
   return name === '' ? 'my-vla' : name
 }
 
@@ -154,7 +202,13 @@ function manifest(text: string, name: string): string {
 async function detectManager(directory: string, io: Io): Promise<PackageManager> {
   const agent = /^(npm|pnpm|yarn|bun)\//.exec(io.env['npm_config_user_agent'] ?? '')?.[1]
   if (agent !== undefined) return agent as PackageManager
-  const locks = { 'pnpm-lock.yaml': 'pnpm', 'yarn.lock': 'yarn', 'bun.lock': 'bun', 'bun.lockb': 'bun', 'package-lock.json': 'npm' } as const
+  const locks = {
+    'pnpm-lock.yaml': 'pnpm',
+    'yarn.lock': 'yarn',
+    'bun.lock': 'bun',
+    'bun.lockb': 'bun',
+    'package-lock.json': 'npm',
+  } as const
   for (let folder = directory; ; folder = resolve(folder, '..')) {
     for (const [file, manager] of Object.entries(locks)) if (existsSync(join(folder, file))) return manager
     const declared = await declaredManager(join(folder, 'package.json'))
@@ -173,7 +227,11 @@ async function declaredManager(file: string): Promise<PackageManager | undefined
 async function makeRepository(directory: string, io: Io): Promise<boolean> {
   const { runChild } = await import('../python/child.ts')
   const host = hostOf(io)
-  const inside = await runChild('git', ['rev-parse', '--is-inside-work-tree'], { host, cwd: directory, output: 'collect' })
+  const inside = await runChild('git', ['rev-parse', '--is-inside-work-tree'], {
+    host,
+    cwd: directory,
+    output: 'collect',
+  })
   if (inside.exitCode === 0) return false
   const made = await runChild('git', ['init', '--quiet'], { host, cwd: directory, output: 'collect' })
   if (made.exitCode === 0) return true
@@ -199,7 +257,9 @@ function nextSteps(template: Template, directory: string, manager: PackageManage
     ...(installed ? [] : [`${manager} install`]),
     `${exec} vla check            # what is wrong with pipeline.ts, if anything`,
     `${exec} vla env              # the Python environment`,
-    ...(template === 'quickstart' ? [`${manager} run record           # demonstrations from the simulator`] : ['edit pipeline.ts: your dataset, its cameras, your GPUs']),
+    ...(template === 'quickstart'
+      ? [`${manager} run record           # demonstrations from the simulator`]
+      : ['edit pipeline.ts: your dataset, its cameras, your GPUs']),
     `${exec} vla build --out build   # the Python project`,
     `${exec} vla run build           # train; then: ${exec} vla pack build`,
   ]

@@ -80,7 +80,10 @@ export async function inspect(argument: string | undefined, io: Io): Promise<Ins
 }
 
 /** The findings with their places. Loads the TypeScript parser only where there is something to say. */
-export async function located(inspected: Pick<Inspected, 'file' | 'declaration' | 'findings'>, io: Io): Promise<Diagnostic[]> {
+export async function located(
+  inspected: Pick<Inspected, 'file' | 'declaration' | 'findings'>,
+  io: Io,
+): Promise<Diagnostic[]> {
   if (inspected.findings.length === 0) return []
   const { locate } = await import('../locate/locate.ts')
   return locate(inspected.findings, { file: inspected.file, declaration: inspected.declaration, root: io.cwd })

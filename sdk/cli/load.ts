@@ -73,7 +73,9 @@ let loads = 0
 function addHooks(): void {
   const isSource = import.meta.url.endsWith('.ts')
   const own = new URL(isSource ? '../index.ts' : '../index.js', import.meta.url).href
-  const answer = isSource ? `return next(${JSON.stringify(own)}, context)` : `return { url: ${JSON.stringify(own)}, format: 'module', shortCircuit: true }`
+  const answer = isSource
+    ? `return next(${JSON.stringify(own)}, context)`
+    : `return { url: ${JSON.stringify(own)}, format: 'module', shortCircuit: true }`
   // tsx (pinned, and tested with this) sends TypeScript of a package without "type": "module" to require, under an address of its own.
   const hooks = `
     export async function resolve(specifier, context, next) {
@@ -87,7 +89,8 @@ function addHooks(): void {
 
 /** In a project without "type": "module" the default export arrives inside another default. */
 function unwrapDefault(value: unknown): unknown {
-  if (typeof value === 'object' && value !== null && !(Symbol.for('vla.pipeline') in value) && 'default' in value) return value.default
+  if (typeof value === 'object' && value !== null && !(Symbol.for('vla.pipeline') in value) && 'default' in value)
+    return value.default
   return value
 }
 

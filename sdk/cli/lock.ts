@@ -14,7 +14,8 @@ export function lockCommand({ add }: Registrar): void {
     new Command('lock')
       .description('write vla.lock.json: what the datasets and weights at hand are like')
       .argument('[file]', 'the declaration, or its folder (default: pipeline.ts)'),
-    async (args, _options, io) => orUnloadable(lock(args[0], io), { file: null, lock: null, written: false, datasets: [], weights: [] }),
+    async (args, _options, io) =>
+      orUnloadable(lock(args[0], io), { file: null, lock: null, written: false, datasets: [], weights: [] }),
   )
 }
 
@@ -30,7 +31,10 @@ async function lock(file: string | undefined, io: Io): Promise<Outcome> {
   // An empty lock says nothing; a file that holds one would only look as if somebody had locked something.
   const written = datasets.length + weights.length > 0 && writeLock(from.folder, fresh)
   const entries = [...datasets, ...weights].map((key) => `  ${key}`)
-  const head = entries.length === 0 ? 'Nothing is at hand to lock.' : `${path} ${written ? 'written' : 'is up to date'}: ${plural(datasets.length, 'dataset')}, ${plural(weights.length, 'weights directory').replace('directorys', 'directories')}`
+  const head =
+    entries.length === 0
+      ? 'Nothing is at hand to lock.'
+      : `${path} ${written ? 'written' : 'is up to date'}: ${plural(datasets.length, 'dataset')}, ${plural(weights.length, 'weights directory').replace('directorys', 'directories')}`
   return {
     exit: verdict(left, undefined),
     data: { file: from.file, lock: entries.length === 0 ? null : path, written, datasets, weights },

@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url'
 /** Absolute path of the package's folder. */
 export const packageFolder = fileURLToPath(new URL('../..', import.meta.url))
 
-const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { name: string; version: string }
+const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  name: string
+  version: string
+}
 
 export const packageName = manifest.name
 export const version = manifest.version

@@ -36,7 +36,13 @@ export function planText(plan: Plan, declaration: unknown, io: Pick<Io, 'color'>
     const text = `${name.padEnd(nameWidth)}  ${row.open ? paint(io, 'yellow', effective) : effective}  ${row.declared.padEnd(declaredWidth)}  ${paint(io, 'dim', row.reason)}`
     return text.trimEnd()
   })
-  return [`${paint(io, 'bold', plan.pipeline.name)}  plan ${plan.hash.slice(0, 8)}`, '', paint(io, 'dim', head), ...lines, ''].join('\n')
+  return [
+    `${paint(io, 'bold', plan.pipeline.name)}  plan ${plan.hash.slice(0, 8)}`,
+    '',
+    paint(io, 'dim', head),
+    ...lines,
+    '',
+  ].join('\n')
 }
 
 function rowsOf(plan: Plan, declaration: unknown): Row[] {
@@ -82,7 +88,9 @@ function leafText(value: unknown): string | undefined {
     if (value.some((item) => typeof item === 'object' && item !== null && !Array.isArray(item))) return undefined
     const text = `[${value.map(scalarText).join(', ')}]`
     if (value.length < 3) return cut(text)
-    return text.length <= VALUE_WIDTH ? text : `[${value.slice(0, 2).map(scalarText).map(cut).join(', ')}, ... ${String(value.length)}]`
+    return text.length <= VALUE_WIDTH
+      ? text
+      : `[${value.slice(0, 2).map(scalarText).map(cut).join(', ')}, ... ${String(value.length)}]`
   }
   return Object.keys(value).length === 0 ? '{}' : undefined
 }
@@ -91,7 +99,7 @@ function scalarText(value: unknown): string {
   if (typeof value === 'string') return value
   if (value === null) return 'none'
   if (typeof value === 'number' && Number.isInteger(value)) return value.toLocaleString('en-US')
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return JSON.stringify(value)
 }
 
 function cut(text: string): string {

@@ -31,16 +31,19 @@ async function rules(file: string | undefined, io: Io): Promise<Outcome> {
   const { entries } = await import('../rules/index.ts')
   const inspected = file === undefined ? undefined : await inspect(file, io)
   const off = new Map(inspected?.plan?.pipeline.suppressed.map(({ rule, reason }) => [rule, reason]))
-  const listed = entries.map(
-    ({ id, name, area, severity, summary }): Listed => ({
-      ...{ id, name, area, severity, summary },
-      findings: inspected === undefined ? null : inspected.findings.filter((finding) => finding.id === id).length,
-      off: off.get(id) ?? null,
-    }),
-  )
+  const listed = entries.map(({ id, name, area, severity, summary }): Listed => ({
+    ...{ id, name, area, severity, summary },
+    findings: inspected === undefined ? null : inspected.findings.filter((finding) => finding.id === id).length,
+    off: off.get(id) ?? null,
+  }))
   const width = Math.max(...listed.map(({ name }) => name.length))
   const lines = listed.map(({ id, name, severity, summary, findings, off: reason }) => {
-    const here = reason !== null ? `  off: ${reason}` : findings === null || findings === 0 ? '' : `  ${plural(findings, 'finding')}`
+    const here =
+      reason !== null
+        ? `  off: ${reason}`
+        : findings === null || findings === 0
+          ? ''
+          : `  ${plural(findings, 'finding')}`
     return `${id}  ${severity.padEnd(7)}  ${name.padEnd(width)}  ${summary}${here}`
   })
   return { exit: EXIT.ok, data: { file: inspected?.file ?? null, rules: listed }, text: lines.join('\n') }

@@ -4,7 +4,7 @@ import { CannotDo, Interrupted } from '../python/errors.ts'
 import { buildCommand } from './build.ts'
 import { checkCommand } from './check.ts'
 import { JSON_OPTION } from './command.ts'
-import type { Action, Outcome, Registrar } from './command.ts'
+import type { Outcome, Registrar } from './command.ts'
 import { Declined } from './declined.ts'
 import { envCommand } from './env.ts'
 import { EXIT } from './exit-codes.ts'
@@ -44,7 +44,9 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   let running = ''
   const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined).includes('--json')
   const program = new Command('vla')
-    .description('Checks a declaration of a vision-language-action training run and turns it into a PyTorch project you can read.')
+    .description(
+      'Checks a declaration of a vision-language-action training run and turns it into a PyTorch project you can read.',
+    )
     .version(version, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .addHelpText('after', HELP)
@@ -59,7 +61,7 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
     })
 
   const registrar: Registrar = {
-    add(command: Command, action: Action): void {
+    add: (command, action) => {
       command.option(...JSON_OPTION).exitOverride()
       command.copyInheritedSettings(program)
       command.action(async () => {
@@ -97,7 +99,14 @@ async function showDiagnostics(outcome: Outcome, io: Io): Promise<void> {
   const { diagnostics = [], text, summary } = outcome
   if (diagnostics.length > 0) {
     const [{ render }, { entryById }] = await Promise.all([import('../locate/render.ts'), import('../rules/index.ts')])
-    io.stderr.write(render(diagnostics, { colour: io.color, width: Math.min(io.stderr.columns, 120), root: io.cwd, nameOf: (id) => entryById(id)?.name }))
+    io.stderr.write(
+      render(diagnostics, {
+        colour: io.color,
+        width: Math.min(io.stderr.columns, 120),
+        root: io.cwd,
+        nameOf: (id) => entryById(id)?.name,
+      }),
+    )
   }
   if (text !== undefined && text !== '') io.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
   if (summary !== undefined && summary !== '') io.stderr.write(summary.endsWith('\n') ? summary : `${summary}\n`)
@@ -109,16 +118,26 @@ function tellError(error: unknown, command: string, json: boolean, io: Io): Exit
     // Help and version are no errors; everything else commander throws is wrong usage, and it has said so on stderr.
     if (error.exitCode === 0) return EXIT.ok
     const message = error.message.replace(/^error: /, '')
-    return report({ exit: EXIT.failed, kind: 'usage', message, fix: `vla ${command}${command === '' ? '' : ' '}--help` }, true)
+    return report(
+      { exit: EXIT.failed, kind: 'usage', message, fix: `vla ${command}${command === '' ? '' : ' '}--help` },
+      true,
+    )
   }
-  if (error instanceof CannotDo) return report({ exit: EXIT.failed, kind: 'failed', message: error.message, fix: error.fix })
-  if (error instanceof Declined) return report({ exit: EXIT.declined, kind: 'declined', message: error.message, fix: error.fix })
+  if (error instanceof CannotDo)
+    return report({ exit: EXIT.failed, kind: 'failed', message: error.message, fix: error.fix })
+  if (error instanceof Declined)
+    return report({ exit: EXIT.declined, kind: 'declined', message: error.message, fix: error.fix })
   if (error instanceof Interrupted) {
     const exit = error.signal === 'SIGINT' ? EXIT.sigint : EXIT.sigterm
     return report({ exit, kind: 'interrupted', message: `ended by ${error.signal}`, fix: '' })
   }
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  return report({ exit: EXIT.bug, kind: 'bug', message: stack, fix: 'This is a bug in vla, not in your declaration. Please report it with the text above.' })
+  return report({
+    exit: EXIT.bug,
+    kind: 'bug',
+    message: stack,
+    fix: 'This is a bug in vla, not in your declaration. Please report it with the text above.',
+  })
 
   function report(told: { exit: ExitCode; kind: string; message: string; fix: string }, saidAlready = false): ExitCode {
     const { exit, ...rest } = told
@@ -126,7 +145,9 @@ function tellError(error: unknown, command: string, json: boolean, io: Io): Exit
       const common = { ok: false, command, version, schemaVersion: JSON_SCHEMA_VERSION, exitCode: exit }
       io.stdout.write(`${JSON.stringify({ ...common, error: rest, diagnostics: [] })}\n`)
     } else if (!saidAlready) {
-      io.stderr.write(`${paint(io, ['bold', 'red'], told.kind === 'interrupted' ? 'stopped' : 'error')}  ${told.message}\n`)
+      io.stderr.write(
+        `${paint(io, ['bold', 'red'], told.kind === 'interrupted' ? 'stopped' : 'error')}  ${told.message}\n`,
+      )
       if (told.fix !== '') io.stderr.write(`${paint(io, 'cyan', 'fix')}    ${told.fix.split('\n').join('\n       ')}\n`)
     }
     return exit

@@ -19,7 +19,9 @@ const common = {
   ok: z.boolean().describe('true for exit code 0'),
   version: z.string().describe('of vla'),
   schemaVersion: z.literal(1).describe('changes when a field changes its meaning or goes away'),
-  exitCode: exitCode.describe('0 ok, 1 bug, 2 could not do it, 3 declined, 4 findings, 5 stale or edited, 130 and 143 signals'),
+  exitCode: exitCode.describe(
+    '0 ok, 1 bug, 2 could not do it, 3 declined, 4 findings, 5 stale or edited, 130 and 143 signals',
+  ),
   diagnostics: z.array(diagnostic),
 }
 
@@ -38,7 +40,9 @@ const rule = z.looseObject({
 
 const change = z.strictObject({
   path: z.string(),
-  action: z.enum(['unchanged', 'create', 'replace', 'delete', 'keep', 'conflict', 'refused']).describe(`beside what ${manifestPath} says`),
+  action: z
+    .enum(['unchanged', 'create', 'replace', 'delete', 'keep', 'conflict', 'refused'])
+    .describe(`beside what ${manifestPath} says`),
   message: z.string(),
   diff: z.string(),
 })
@@ -76,7 +80,14 @@ const commands = {
     datasets: z.array(z.string()),
     weights: z.array(z.string()),
   },
-  plan: { file: z.string().nullable(), plan: z.looseObject({ schemaVersion: z.literal(1), hash: z.string() }).nullable().describe('as schemas/plan.schema.json; parts that have errors are { unknown, because }'), lockWritten: z.boolean() },
+  plan: {
+    file: z.string().nullable(),
+    plan: z
+      .looseObject({ schemaVersion: z.literal(1), hash: z.string() })
+      .nullable()
+      .describe('as schemas/plan.schema.json; parts that have errors are { unknown, because }'),
+    lockWritten: z.boolean(),
+  },
   build: {
     file: z.string().nullable(),
     out: z.string().nullable(),

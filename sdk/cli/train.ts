@@ -18,9 +18,16 @@ export function runCommand({ add }: Registrar): void {
       .description('train: start a generated project through torchrun, or let it continue from its last checkpoint')
       .argument('<project>', 'folder of the generated project')
       .argument('[arguments...]', 'after --: arguments for train.py')
-      .option('--python <path>', 'interpreter (default: the nearest .venv in the project or above, else the activated environment)')
+      .option(
+        '--python <path>',
+        'interpreter (default: the nearest .venv in the project or above, else the activated environment)',
+      )
       .addOption(new Option('--port <number>', 'port of the rendezvous (default: a free one)').argParser(port))
-      .option('--allow-change <path>', 'accept that this field has changed since the checkpoint, e.g. modules.vision.lr; may be repeated', collect)
+      .option(
+        '--allow-change <path>',
+        'accept that this field has changed since the checkpoint, e.g. modules.vision.lr; may be repeated',
+        collect,
+      )
       .addHelpText('after', '\nCtrl-C lets the run end after the update it is in; a second Ctrl-C kills it.'),
     async (args, options, io) => train(args, options, io),
   )
@@ -32,7 +39,8 @@ function collect(value: string, before: readonly string[] = []): string[] {
 
 function port(value: string): number {
   const number = Number(value)
-  if (!Number.isInteger(number) || number < 1 || number > 65_535) throw new InvalidArgumentError('Give a port from 1 to 65535.')
+  if (!Number.isInteger(number) || number < 1 || number > 65_535)
+    throw new InvalidArgumentError('Give a port from 1 to 65535.')
   return number
 }
 
@@ -44,18 +52,33 @@ async function train([project = '.', ...args]: readonly string[], options: Optio
   ])
   const host = hostOf(io)
   const opened = await launch.openProject(resolve(io.cwd, project))
-  const python = await environmentPython(host, opened.directory, options.python === undefined ? undefined : resolve(io.cwd, options.python))
+  const python = await environmentPython(
+    host,
+    opened.directory,
+    options.python === undefined ? undefined : resolve(io.cwd, options.python),
+  )
   const allowed = (options.allowChange ?? []).flatMap((path) => ['--allow-change', path])
   try {
-    const { run, last } = await launch.train({ host, project: opened, python, args: [...allowed, ...args], port: options.port, color: io.color })
-    const said = last === undefined ? 'had nothing left to do' : `loss ${last.loss === null ? 'not finite' : String(Number(last.loss.toPrecision(4)))}`
+    const { run, last } = await launch.train({
+      host,
+      project: opened,
+      python,
+      args: [...allowed, ...args],
+      port: options.port,
+      color: io.color,
+    })
+    const said =
+      last === undefined
+        ? 'had nothing left to do'
+        : `loss ${last.loss === null ? 'not finite' : String(Number(last.loss.toPrecision(4)))}`
     return {
       exit: EXIT.ok,
       data: { project: opened.directory, run, updates: opened.updates, last: last ?? null },
       summary: `${opened.name}: complete, ${opened.updates.toLocaleString('en-US')} updates, ${said}\nCheckpoints, logs and metrics: ${run}`,
     }
   } catch (error) {
-    if (error instanceof Interrupted) io.stderr.write(`Stopped. The last complete checkpoint stands; vla run ${project} continues from it.\n`)
+    if (error instanceof Interrupted)
+      io.stderr.write(`Stopped. The last complete checkpoint stands; vla run ${project} continues from it.\n`)
     throw error
   }
 }

@@ -85,7 +85,7 @@ export async function runChild(file: string, args: readonly string[], options: C
 export async function killTree(pid: number): Promise<void> {
   const listing = await execa('ps', ['-A', '-o', 'pid=,ppid='], { reject: false })
   const children = new Map<number, number[]>()
-  for (const line of (listing.stdout ?? '').split('\n')) {
+  for (const line of listing.stdout.split('\n')) {
     const [child, parent] = line.trim().split(/\s+/).map(Number)
     if (child === undefined || parent === undefined || Number.isNaN(child) || Number.isNaN(parent)) continue
     children.set(parent, [...(children.get(parent) ?? []), child])

@@ -74,11 +74,16 @@ export async function makeEnvironment(request: EnvironmentRequest): Promise<Envi
   say(`Python ${base.version} (${base.path})`)
   const uv = await obtainUv(host, base)
   if (existing === undefined) await uvDoes(host, uv, ['venv', '--python', base.path, venv], `make ${venv}`)
-  say(`Installing ${String(lock.pins.size)} packages from ${request.requirements}${torch === undefined ? '' : ` with torch for ${torch}`}; the first time takes minutes`)
+  say(
+    `Installing ${String(lock.pins.size)} packages from ${request.requirements}${torch === undefined ? '' : ` with torch for ${torch}`}; the first time takes minutes`,
+  )
   await install(host, uv, python, request.requirements, lock, torch, otherTorch)
   const left = await differences(host, python, lock)
   if (left.length > 0) {
-    throw new CannotDo(`${venv} is not what ${request.requirements} says after the installation: ${describe(left)}.`, `Remove ${venv} and run this again.`)
+    throw new CannotDo(
+      `${venv} is not what ${request.requirements} says after the installation: ${describe(left)}.`,
+      `Remove ${venv} and run this again.`,
+    )
   }
   if (torch !== undefined) await writeFile(join(venv, STAMP), `${JSON.stringify({ torch })}\n`)
   return { python, version: base.version, directory: venv, state: 'made', packages: lock.pins.size }
@@ -91,18 +96,23 @@ const STAMP = 'vla-env.json'
  *
  * @throws CannotDo when there is no environment or no lock file.
  */
-export async function checkEnvironment(request: EnvironmentRequest): Promise<{ python: string; differences: Difference[]; packages: number }> {
+export async function checkEnvironment(
+  request: EnvironmentRequest,
+): Promise<{ python: string; differences: Difference[]; packages: number }> {
   const lock = await readLock(request.requirements)
   const venv = resolve(request.directory, '.venv')
   const python = interpreter(venv)
   const answer = existsSync(venv) ? await askPython(python, request.host) : 'is not there'
-  if (typeof answer === 'string') throw new CannotDo(`There is no Python environment: ${python} ${answer}.`, 'Make it with: vla env')
+  if (typeof answer === 'string')
+    throw new CannotDo(`There is no Python environment: ${python} ${answer}.`, 'Make it with: vla env')
   return { python, differences: await differences(request.host, python, lock), packages: lock.pins.size }
 }
 
 /** One line about differences, for people. */
 export function describe(found: readonly Difference[]): string {
-  const shown = found.slice(0, 5).map(({ package: name, locked, installed }) => `${name} ${installed ?? 'missing'} (locked: ${locked})`)
+  const shown = found
+    .slice(0, 5)
+    .map(({ package: name, locked, installed }) => `${name} ${installed ?? 'missing'} (locked: ${locked})`)
   return found.length > 5 ? `${shown.join(', ')} and ${String(found.length - 5)} more` : shown.join(', ')
 }
 
@@ -132,7 +142,8 @@ export async function environmentPython(host: Host, project: string, override: s
     )
   }
   const answer = await askPython(first, host)
-  if (typeof answer === 'string') throw new CannotDo(`The Python of the environment, ${first}, ${answer}.`, `Make it again with: vla env ${project}`)
+  if (typeof answer === 'string')
+    throw new CannotDo(`The Python of the environment, ${first}, ${answer}.`, `Make it again with: vla env ${project}`)
   // The path as it was found: sys.executable of an environment is the link in it, which is what makes it an environment.
   return answer.path
 }
@@ -145,14 +156,18 @@ interface Lock {
 
 async function readLock(path: string): Promise<Lock> {
   if (!existsSync(path)) {
-    throw new CannotDo(`${path} is not there.`, 'Name the folder of a generated project, or build one first with: vla build --out DIR')
+    throw new CannotDo(
+      `${path} is not there.`,
+      'Name the folder of a generated project, or build one first with: vla build --out DIR',
+    )
   }
   const text = await readFile(path, 'utf8')
   const pins = new Map<string, string>()
   for (const line of text.split('\n')) {
     const match = /^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([^\s;]+)\s*(;.*)?$/.exec(line.trim())
     // A pin with a marker holds only on some machines, which uv decides.
-    if (match?.[1] !== undefined && match[2] !== undefined && match[3] === undefined) pins.set(normalise(match[1]), match[2])
+    if (match?.[1] !== undefined && match[2] !== undefined && match[3] === undefined)
+      pins.set(normalise(match[1]), match[2])
   }
   return { pins, text }
 }
@@ -181,14 +196,20 @@ print(json.dumps({d.metadata["Name"]: d.version for d in importlib.metadata.dist
 async function differences(host: Host, python: string, lock: Lock): Promise<Difference[]> {
   const result = await runChild(python, ['-c', INSTALLED], { host, output: 'collect' })
   if (result.exitCode !== 0) {
-    throw new CannotDo(`${python} cannot list its packages: ${result.startError ?? result.stderr.trim()}`, 'Make the environment again: vla env')
+    throw new CannotDo(
+      `${python} cannot list its packages: ${result.startError ?? result.stderr.trim()}`,
+      'Make the environment again: vla env',
+    )
   }
   const listed = z.record(z.string(), z.string()).parse(JSON.parse(result.stdout))
   const installed = new Map(Object.entries(listed).map(([name, version]) => [normalise(name), version]))
   return [...lock.pins]
     .filter(([name]) => !belongsToTorchBuild(name) || installed.has(name))
     .map(([name, locked]) => ({ package: name, locked, installed: installed.get(name) ?? null }))
-    .filter(({ package: name, locked, installed: has }) => has === null || (!belongsToTorchBuild(name) && has.split('+')[0] !== locked.split('+')[0]))
+    .filter(
+      ({ package: name, locked, installed: has }) =>
+        has === null || (!belongsToTorchBuild(name) && has.split('+')[0] !== locked.split('+')[0]),
+    )
 }
 
 /** Packages that a build of torch brings for its own kind of device; another build has others, or none. */
@@ -196,7 +217,15 @@ function belongsToTorchBuild(name: string): boolean {
   return name.startsWith('nvidia-') || name.startsWith('cuda-') || name === 'triton'
 }
 
-async function install(host: Host, uv: string, python: string, path: string, lock: Lock, torch: string | undefined, again: boolean): Promise<void> {
+async function install(
+  host: Host,
+  uv: string,
+  python: string,
+  path: string,
+  lock: Lock,
+  torch: string | undefined,
+  again: boolean,
+): Promise<void> {
   const args = ['pip', 'install', '--python', python]
   if (torch === undefined) {
     await uvDoes(host, uv, [...args, '--requirements', path], 'install the packages')
@@ -210,7 +239,12 @@ async function install(host: Host, uv: string, python: string, path: string, loc
     await writeFile(filtered, lines.join('\n'))
     // Another build of the same version counts as installed already.
     const anew = again ? ['--reinstall-package', 'torch', '--reinstall-package', 'torchvision'] : []
-    await uvDoes(host, uv, [...args, ...anew, '--torch-backend', torch, '--requirements', filtered], 'install the packages')
+    await uvDoes(
+      host,
+      uv,
+      [...args, ...anew, '--torch-backend', torch, '--requirements', filtered],
+      'install the packages',
+    )
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -221,7 +255,10 @@ async function uvDoes(host: Host, uv: string, args: string[], what: string): Pro
   const started = performance.now()
   const heartbeat = host.terminal.isTTY
     ? undefined
-    : setInterval(() => host.terminal.write(`  ... ${String(Math.round((performance.now() - started) / 1000))} s\n`), 10_000)
+    : setInterval(
+        () => host.terminal.write(`  ... ${String(Math.round((performance.now() - started) / 1000))} s\n`),
+        10_000,
+      )
   try {
     const result = await runChild(uv, args, { host, output: 'show' })
     if (result.exitCode !== 0) {

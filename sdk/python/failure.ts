@@ -84,7 +84,9 @@ async function recordedError(path: string): Promise<string | undefined> {
   const text = await textOf(path)
   if (text === '') return undefined
   try {
-    const content = JSON.parse(text) as { message?: string | { message?: string; extraInfo?: { py_callstack?: string } } }
+    const content = JSON.parse(text) as {
+      message?: string | { message?: string; extraInfo?: { py_callstack?: string } }
+    }
     if (typeof content.message === 'string') return content.message
     return content.message?.extraInfo?.py_callstack?.trimEnd() ?? content.message?.message
   } catch {

@@ -70,17 +70,20 @@ export async function askPython(candidate: string, host: Host): Promise<Python |
   })
   if (result.code === 'ENOENT') return 'is not there'
   if (result.timedOut) return 'did not answer within 15 s'
-  if (result.exitCode === undefined) return `could not be started: ${result.originalMessage ?? result.code ?? 'no reason given'}`
+  if (result.exitCode === undefined)
+    return `could not be started: ${result.originalMessage ?? result.code ?? 'no reason given'}`
   if (result.exitCode !== 0) return `exits with ${String(result.exitCode)}: ${firstLine(result.stderr)}`
   const [version, path] = result.stdout.split('\n').map((line) => line.trim())
-  if (version === undefined || path === undefined || !/^\d+\.\d+\.\d+$/.test(version)) return `answered '${firstLine(result.stdout)}'`
+  if (version === undefined || path === undefined || !/^\d+\.\d+\.\d+$/.test(version))
+    return `answered '${firstLine(result.stdout)}'`
   return { version, path }
 }
 
 async function candidates(host: Host): Promise<string[]> {
   const found: string[] = []
   const search = (host.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
-  const onPath = (name: string): string[] => search.map((folder) => join(folder, name)).filter((file) => existsSync(file))
+  const onPath = (name: string): string[] =>
+    search.map((folder) => join(folder, name)).filter((file) => existsSync(file))
 
   const [uv] = onPath('uv')
   if (uv !== undefined) {
@@ -93,7 +96,9 @@ async function candidates(host: Host): Promise<string[]> {
   for (const name of ['python3.12', 'python3.13', 'python3', 'python']) found.push(...onPath(name))
   const versions = join(host.env['PYENV_ROOT'] ?? join(host.env['HOME'] ?? homedir(), '.pyenv'), 'versions')
   if (existsSync(versions)) {
-    const installed = readdirSync(versions).filter((name) => PYTHON_VERSIONS.some((version) => name.startsWith(`${version}.`)))
+    const installed = readdirSync(versions).filter((name) =>
+      PYTHON_VERSIONS.some((version) => name.startsWith(`${version}.`)),
+    )
     found.push(...installed.sort(byVersion).map((name) => join(versions, name, 'bin', 'python3')))
   }
   return [...new Set(found)]

@@ -46,11 +46,17 @@ export interface Project {
 export async function openProject(directory: string): Promise<Project> {
   const file = join(directory, 'plan.json')
   if (!existsSync(file) || !existsSync(join(directory, 'train.py'))) {
-    throw new CannotDo(`${directory} is not a generated project: plan.json and train.py are not both in it.`, 'Build one first: vla build --out DIR')
+    throw new CannotDo(
+      `${directory} is not a generated project: plan.json and train.py are not both in it.`,
+      'Build one first: vla build --out DIR',
+    )
   }
   const parsed = projectPlan.safeParse(parseJson(await readFile(file, 'utf8')))
   if (!parsed.success) {
-    throw new CannotDo(`${file} cannot be read as a plan: ${z.prettifyError(parsed.error)}`, 'Build the project again: vla build --out DIR')
+    throw new CannotDo(
+      `${file} cannot be read as a plan: ${z.prettifyError(parsed.error)}`,
+      'Build the project again: vla build --out DIR',
+    )
   }
   const { name, parallel, hardware, training } = parsed.data.pipeline
   return { directory, name, world: parallel.world, nodes: hardware.kind === 'gpus' ? hardware.nodes : 1, ...training }
@@ -103,7 +109,10 @@ export async function train(request: TrainingRequest): Promise<TrainingReport> {
     )
   }
   if (port !== undefined && !(await isFree(port))) {
-    throw new CannotDo(`Port ${String(port)} is in use on this machine.`, 'Leave --port out to have a free one chosen, or name another.')
+    throw new CannotDo(
+      `Port ${String(port)} is in use on this machine.`,
+      'Leave --port out to have a free one chosen, or name another.',
+    )
   }
   const run = join(project.directory, 'runs', project.name)
   const logs = await mkdtemp(join(tmpdir(), 'vla-run-'))
@@ -123,7 +132,8 @@ export async function train(request: TrainingRequest): Promise<TrainingReport> {
   host.terminal.write(`${project.name}: ${String(project.world)} process${project.world === 1 ? '' : 'es'}, ${run}\n`)
   let launcher = ''
   const polling = repeatedly(poll, 250)
-  const rendezvous = port === undefined ? ['--standalone'] : ['--master-addr', '127.0.0.1', '--master-port', String(port)]
+  const rendezvous =
+    port === undefined ? ['--standalone'] : ['--master-addr', '127.0.0.1', '--master-port', String(port)]
   try {
     const result = await runChild(
       python,
@@ -145,7 +155,11 @@ export async function train(request: TrainingRequest): Promise<TrainingReport> {
     )
     await polling.stop()
     bar.clear()
-    if (result.startError !== null) throw new CannotDo(`${python} could not be started: ${result.startError}`, `Make the environment again: vla env ${project.directory}`)
+    if (result.startError !== null)
+      throw new CannotDo(
+        `${python} could not be started: ${result.startError}`,
+        `Make the environment again: vla env ${project.directory}`,
+      )
     if (result.exitCode !== 0) throw await failure(request, run, logs, launcher, bar.last)
     return { run, last: bar.last }
   } finally {
@@ -155,21 +169,42 @@ export async function train(request: TrainingRequest): Promise<TrainingReport> {
   }
 }
 
-async function failure(request: TrainingRequest, run: string, logs: string, launcher: string, last: UpdateLine | undefined): Promise<CannotDo> {
-  const where = last === undefined ? 'before its first update' : `after update ${String(last.update + 1)} of ${String(request.project.updates)}`
+async function failure(
+  request: TrainingRequest,
+  run: string,
+  logs: string,
+  launcher: string,
+  last: UpdateLine | undefined,
+): Promise<CannotDo> {
+  const where =
+    last === undefined
+      ? 'before its first update'
+      : `after update ${String(last.update + 1)} of ${String(request.project.updates)}`
   const whole = existsSync(join(run, 'logs')) ? `Whole logs, one per rank: ${join(run, 'logs')}.` : ''
   const again = 'The last complete checkpoint stands; vla run continues from it.'
   if (/EADDRINUSE|address already in use/i.test(launcher)) {
-    return new CannotDo(`The run could not start: its port is in use on this machine.`, 'Leave --port out to have a free one chosen, or name another.')
+    return new CannotDo(
+      `The run could not start: its port is in use on this machine.`,
+      'Leave --port out to have a free one chosen, or name another.',
+    )
   }
   const found = await readFailure(logs, launcher)
   if (found === undefined) {
     const words = launcher.trim().split('\n').slice(-30)
-    return new CannotDo([`The run failed ${where}; its launcher says:`, ...words.map((line) => `  ${line}`)].join('\n'), whole || again)
+    return new CannotDo(
+      [`The run failed ${where}; its launcher says:`, ...words.map((line) => `  ${line}`)].join('\n'),
+      whole || again,
+    )
   }
-  const others = found.others.length === 0 ? '' : ` (rank${found.others.length === 1 ? '' : 's'} ${found.others.join(', ')} went down with it)`
+  const others =
+    found.others.length === 0
+      ? ''
+      : ` (rank${found.others.length === 1 ? '' : 's'} ${found.others.join(', ')} went down with it)`
   const head = `The run failed ${where}: rank ${String(found.rank)}${others}`
-  return new CannotDo([head, '', ...found.text.split('\n').map((line) => `  ${line}`), ''].join('\n'), [whole, last === undefined ? '' : again].filter((line) => line !== '').join('\n'))
+  return new CannotDo(
+    [head, '', ...found.text.split('\n').map((line) => `  ${line}`), ''].join('\n'),
+    [whole, last === undefined ? '' : again].filter((line) => line !== '').join('\n'),
+  )
 }
 
 /** The output of rank 0, once the launcher has made it. */
@@ -217,13 +252,34 @@ async function isFree(port: number): Promise<boolean> {
  *
  * @throws CannotDo when it fails. Interrupted when a signal ended it.
  */
-export async function runScript(host: Host, project: Project, python: string, script: string, args: readonly string[]): Promise<void> {
+export async function runScript(
+  host: Host,
+  project: Project,
+  python: string,
+  script: string,
+  args: readonly string[],
+): Promise<void> {
   if (!existsSync(join(project.directory, script))) {
-    throw new CannotDo(`${project.directory} has no ${script}.`, 'It is written when the declaration asks for it; see vla plan.')
+    throw new CannotDo(
+      `${project.directory} has no ${script}.`,
+      'It is written when the declaration asks for it; see vla plan.',
+    )
   }
-  const result = await runChild(python, [script, ...args], { host, cwd: project.directory, env: { PYTHONUNBUFFERED: '1' }, output: 'show' })
-  if (result.startError !== null) throw new CannotDo(`${python} could not be started: ${result.startError}`, `Make the environment again: vla env ${project.directory}`)
+  const result = await runChild(python, [script, ...args], {
+    host,
+    cwd: project.directory,
+    env: { PYTHONUNBUFFERED: '1' },
+    output: 'show',
+  })
+  if (result.startError !== null)
+    throw new CannotDo(
+      `${python} could not be started: ${result.startError}`,
+      `Make the environment again: vla env ${project.directory}`,
+    )
   if (result.exitCode !== 0) {
-    throw new CannotDo(`${script} ended with ${result.exitCode === null ? 'a signal' : `exit code ${String(result.exitCode)}`}.`, 'What it said stands above.')
+    throw new CannotDo(
+      `${script} ended with ${result.exitCode === null ? 'a signal' : `exit code ${String(result.exitCode)}`}.`,
+      'What it said stands above.',
+    )
   }
 }

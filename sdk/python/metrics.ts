@@ -125,7 +125,9 @@ export class ProgressBar {
     const width = Math.max(10, Math.min(30, columns - 60))
     const filled = Math.round((done / this.updates) * width)
     const bar = `${this.paint('green', '█'.repeat(filled))}${this.paint('dim', '░'.repeat(width - filled))}`
-    const facts = this.facts(line).join('  ').slice(0, Math.max(0, columns - width - 3))
+    const facts = this.facts(line)
+      .join('  ')
+      .slice(0, Math.max(0, columns - width - 3))
     return [`${bar}  ${facts}`, this.paint('dim', `lr  ${this.rates(line)}`.slice(0, columns - 1))]
   }
 
@@ -136,7 +138,11 @@ export class ProgressBar {
   private facts(line: UpdateLine): string[] {
     const done = Math.min(line.update + 1, this.updates)
     const share = `${String(Math.floor((done / this.updates) * 100))} %`
-    const facts = [`${group(done)}/${group(this.updates)}`, share, `loss ${line.loss === null ? 'not finite' : significant(line.loss)}`]
+    const facts = [
+      `${group(done)}/${group(this.updates)}`,
+      share,
+      `loss ${line.loss === null ? 'not finite' : significant(line.loss)}`,
+    ]
     if (line.samples_per_second !== undefined) {
       const speed = line.samples_per_second
       facts.push(`${group(speed >= 100 ? Math.round(speed) : Number(speed.toPrecision(2)))} samples/s`)
@@ -157,7 +163,9 @@ export class ProgressBar {
 }
 
 function significant(value: number): string {
-  return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e4 ? String(Number(value.toPrecision(4))) : value.toExponential(2)
+  return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e4
+    ? String(Number(value.toPrecision(4)))
+    : value.toExponential(2)
 }
 
 function group(value: number): string {

@@ -46,7 +46,10 @@ export async function obtainUv(host: Host, python: Python): Promise<string> {
     }
   }
   if (!(await runs(own, host))) {
-    throw new CannotDo(`uv was installed into ${folder} but does not run.`, 'Install uv yourself (https://docs.astral.sh/uv).')
+    throw new CannotDo(
+      `uv was installed into ${folder} but does not run.`,
+      'Install uv yourself (https://docs.astral.sh/uv).',
+    )
   }
   return own
 }

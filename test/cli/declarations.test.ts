@@ -68,7 +68,11 @@ describe('vla check', () => {
     await dataset()
     const before = await vlaJson(folder, ['check'])
     await rm(join(folder, 'data'), { recursive: true })
-    expect(await vlaJson(folder, ['check', 'pipeline.ts'])).toMatchObject({ ok: true, plan: before['plan'], diagnostics: [] })
+    expect(await vlaJson(folder, ['check', 'pipeline.ts'])).toMatchObject({
+      ok: true,
+      plan: before['plan'],
+      diagnostics: [],
+    })
   })
 
   it('shows errors with place, frame, reason and fix on stderr, and exits with 4', async () => {
@@ -77,7 +81,8 @@ describe('vla check', () => {
     const { code, stdout, stderr } = await vla(folder, ['check'])
     expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
     expect(stderr).toMatch(/^pipeline\.ts:17:42 error VLA201 batch-not-divisible/m)
-    for (const part of ['> 17 |', '^^', 'why: ', 'fix: ', 'vla explain VLA201', '1 error']) expect(stderr).toContain(part)
+    for (const part of ['> 17 |', '^^', 'why: ', 'fix: ', 'vla explain VLA201', '1 error'])
+      expect(stderr).toContain(part)
   })
 
   it('has the same in --json', async () => {
@@ -87,14 +92,26 @@ describe('vla check', () => {
       ok: false,
       exitCode: 4,
       error: null,
-      diagnostics: [{ id: 'VLA201', severity: 'error', file: 'pipeline.ts', line: 17, column: 42, path: ['training', 'globalBatch'] }],
+      diagnostics: [
+        {
+          id: 'VLA201',
+          severity: 'error',
+          file: 'pipeline.ts',
+          line: 17,
+          column: 42,
+          path: ['training', 'globalBatch'],
+        },
+      ],
     })
   })
 
   it('counts warnings only against --max-warnings', async () => {
     await pipeline()
     expect(await vlaJson(folder, ['check'])).toMatchObject({ exitCode: 0, plan: { name: 'tiny' } })
-    expect(await vla(folder, ['check', '--max-warnings', '0'])).toMatchObject({ code: 4, stderr: expect.stringContaining("No LeRobot dataset at 'data/arm'") as string })
+    expect(await vla(folder, ['check', '--max-warnings', '0'])).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining("No LeRobot dataset at 'data/arm'") as string,
+    })
     expect(await vla(folder, ['check', '--max-warnings', '1'])).toMatchObject({ code: 0 })
   })
 
@@ -104,7 +121,10 @@ describe('vla check', () => {
     await dataset()
     expect(await vlaJson(folder, ['check'])).toMatchObject({ exitCode: 4 })
     const output = await vlaJson(folder, ['check', '--fix'])
-    expect(output).toMatchObject({ exitCode: 0, fixed: expect.arrayContaining([{ label: "Rename 'exprot' to 'export'", file: 'pipeline.ts' }]) as unknown })
+    expect(output).toMatchObject({
+      exitCode: 0,
+      fixed: expect.arrayContaining([{ label: "Rename 'exprot' to 'export'", file: 'pipeline.ts' }]) as unknown,
+    })
     expect(await text('pipeline.ts')).toContain('export: []')
   })
 
@@ -113,17 +133,23 @@ describe('vla check', () => {
     await writeFile(join(folder, 'seed.ts'), 'export const seed: number = 3\n')
     await dataset()
     expect(await vlaJson(folder, ['check', 'other.ts'])).toMatchObject({ exitCode: 0, file: join(folder, 'other.ts') })
-    expect(await vla(folder, ['check'])).toMatchObject({ code: 2, stderr: expect.stringContaining('vla init') as string })
+    expect(await vla(folder, ['check'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('vla init') as string,
+    })
     await pipeline()
     expect(await vlaJson(tmpdir(), ['check', folder])).toMatchObject({ exitCode: 0, file: join(folder, 'pipeline.ts') })
   })
 
-  it.each(['', '{}', '{ "type": "commonjs" }', '{ "type": "module" }'])('loads modules whatever package.json says: %j', async (manifest) => {
-    await pipeline({ head: 'await Promise.resolve()\n' })
-    await dataset()
-    if (manifest !== '') await writeFile(join(folder, 'package.json'), manifest)
-    expect(await vla(folder, ['check'])).toMatchObject({ code: 0 })
-  })
+  it.each(['', '{}', '{ "type": "commonjs" }', '{ "type": "module" }'])(
+    'loads modules whatever package.json says: %j',
+    async (manifest) => {
+      await pipeline({ head: 'await Promise.resolve()\n' })
+      await dataset()
+      if (manifest !== '') await writeFile(join(folder, 'package.json'), manifest)
+      expect(await vla(folder, ['check'])).toMatchObject({ code: 0 })
+    },
+  )
 
   it('keeps what the file prints out of stdout', async () => {
     await pipeline({ head: "console.log('hello')\n" })
@@ -133,9 +159,15 @@ describe('vla check', () => {
 
   it('exits with 2 where the file cannot be loaded, and says where', async () => {
     await pipeline({ head: 'const broken = = 3\n' })
-    expect(await vla(folder, ['check'])).toMatchObject({ code: 2, stderr: expect.stringMatching(/pipeline\.ts:1:16 error VLA009[^]*Syntax error/) as string })
+    expect(await vla(folder, ['check'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/pipeline\.ts:1:16 error VLA009[^]*Syntax error/) as string,
+    })
     await pipeline({ head: "throw new Error('no such robot')\n" })
-    expect(await vlaJson(folder, ['check'])).toMatchObject({ exitCode: 2, diagnostics: [{ id: 'VLA009', line: 1, message: expect.stringContaining('no such robot') as string }] })
+    expect(await vlaJson(folder, ['check'])).toMatchObject({
+      exitCode: 2,
+      diagnostics: [{ id: 'VLA009', line: 1, message: expect.stringContaining('no such robot') as string }],
+    })
     await writeFile(join(folder, 'pipeline.ts'), 'export default { name: 3 }\n')
     expect(await vlaJson(folder, ['check'])).toMatchObject({ exitCode: 2, diagnostics: [{ id: 'VLA009', line: 1 }] })
   })
@@ -146,7 +178,12 @@ describe('vla lock', () => {
     await pipeline()
     expect(await vlaJson(folder, ['lock'])).toMatchObject({ exitCode: 0, lock: null, written: false })
     await dataset()
-    expect(await vlaJson(folder, ['lock'])).toMatchObject({ exitCode: 0, written: true, datasets: ['data/arm'], weights: [] })
+    expect(await vlaJson(folder, ['lock'])).toMatchObject({
+      exitCode: 0,
+      written: true,
+      datasets: ['data/arm'],
+      weights: [],
+    })
     expect(await vlaJson(folder, ['lock'])).toMatchObject({ written: false })
     await appendFile(join(folder, 'data/arm/meta/stats.json'), '\n')
     expect(await vlaJson(folder, ['check'])).toMatchObject({ exitCode: 4, diagnostics: [{ id: 'VLA023' }] })
@@ -163,7 +200,9 @@ describe('vla plan', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/^ {2}globalBatch +8 +8$/m)
     expect(stdout).toMatch(/^ {2}accumulation +1 +\S.*$/m)
-    expect(await vlaJson(folder, ['plan'])).toMatchObject({ plan: { schemaVersion: 1, pipeline: { name: 'tiny', training: { updates: 100 } } } })
+    expect(await vlaJson(folder, ['plan'])).toMatchObject({
+      plan: { schemaVersion: 1, pipeline: { name: 'tiny', training: { updates: 100 } } },
+    })
   })
 
   it('prints what is known of a declaration with errors', async () => {
@@ -193,7 +232,10 @@ describe('vla build', () => {
     await dataset()
     await vla(folder, ['build', '--out', 'out'])
     await rm(join(folder, 'data'), { recursive: true })
-    expect(await vlaJson(tmpdir(), ['build', folder, '--out', join(folder, 'out'), '--check'])).toMatchObject({ exitCode: 0, stale: false })
+    expect(await vlaJson(tmpdir(), ['build', folder, '--out', join(folder, 'out'), '--check'])).toMatchObject({
+      exitCode: 0,
+      stale: false,
+    })
   })
 
   it('exits with 5 and the diff where a file was edited, and writes nothing', async () => {
@@ -226,7 +268,10 @@ describe('vla build', () => {
     await dataset()
     await mkdir(join(folder, 'out'))
     await writeFile(join(folder, 'out/train.py'), 'print("mine")\n')
-    expect(await vla(folder, ['build', '--out', 'out'])).toMatchObject({ code: 2, stderr: expect.stringContaining('was here before and is not ours') as string })
+    expect(await vla(folder, ['build', '--out', 'out'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('was here before and is not ours') as string,
+    })
     expect(await text('out/train.py')).toBe('print("mine")\n')
     await rm(join(folder, 'out/train.py'))
     await writeFile(join(folder, 'elsewhere.py'), '')
@@ -238,13 +283,20 @@ describe('vla build', () => {
   it('writes nothing of a declaration with errors', async () => {
     await pipeline({ batch: 13 })
     await dataset()
-    expect(await vlaJson(folder, ['build', '--out', 'out'])).toMatchObject({ exitCode: 4, written: false, diagnostics: [{ id: 'VLA201' }] })
+    expect(await vlaJson(folder, ['build', '--out', 'out'])).toMatchObject({
+      exitCode: 4,
+      written: false,
+      diagnostics: [{ id: 'VLA201' }],
+    })
     await expect(stat(join(folder, 'out'))).rejects.toThrow()
   })
 
   it('says what it lacks where neither lock nor data are there', async () => {
     await pipeline()
-    expect(await vla(folder, ['build', '--out', 'out'])).toMatchObject({ code: 2, stderr: expect.stringMatching(/the plan leaves open what it needs[^]*vla lock/) as string })
+    expect(await vla(folder, ['build', '--out', 'out'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/the plan leaves open what it needs[^]*vla lock/) as string,
+    })
   })
 })
 
@@ -263,6 +315,9 @@ describe('vla rules and explain', () => {
     expect(code).toBe(0)
     expect(stdout).toContain('VLA101 dtype-unsupported-on-gpu')
     expect(await vlaJson(folder, ['explain', '101'])).toMatchObject({ rule: { id: 'VLA101' } })
-    expect(await vla(folder, ['explain', 'VLA199'])).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean VLA101') as string })
+    expect(await vla(folder, ['explain', 'VLA199'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Did you mean VLA101') as string,
+    })
   })
 })

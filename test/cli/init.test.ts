@@ -23,17 +23,31 @@ describe('vla init', () => {
     expect(stderr).toContain('1. cd my-robot')
     expect(stderr).toContain('2. npm install')
     const made = await readdir(join(folder, 'my-robot'))
-    expect(made).toEqual(expect.arrayContaining(['.gitignore', 'README.md', 'package.json', 'pipeline.ts', 'tsconfig.json']))
+    expect(made).toEqual(
+      expect.arrayContaining(['.gitignore', 'README.md', 'package.json', 'pipeline.ts', 'tsconfig.json']),
+    )
     expect(made).not.toContain('_gitignore')
     expect(made.includes('simulation.py') && made.includes('record.py')).toBe(template === 'quickstart')
-    const manifest = JSON.parse(await readFile(join(folder, 'my-robot/package.json'), 'utf8')) as Record<string, unknown>
-    expect(manifest).toMatchObject({ name: 'my-robot', type: 'module', devDependencies: { 'vla-pipeline': `^${version}` } })
+    const manifest = JSON.parse(await readFile(join(folder, 'my-robot/package.json'), 'utf8')) as Record<
+      string,
+      unknown
+    >
+    expect(manifest).toMatchObject({
+      name: 'my-robot',
+      type: 'module',
+      devDependencies: { 'vla-pipeline': `^${version}` },
+    })
   })
 
   it('makes it here where no folder is named, beside harmless files', async () => {
     await mkdir(join(folder, '.git'))
     await writeFile(join(folder, 'LICENSE'), 'mine')
-    expect(await vlaJson(folder, ['init', ...QUIET])).toMatchObject({ directory: folder, template: 'quickstart', git: false, installed: false })
+    expect(await vlaJson(folder, ['init', ...QUIET])).toMatchObject({
+      directory: folder,
+      template: 'quickstart',
+      git: false,
+      installed: false,
+    })
     expect(await readFile(join(folder, 'LICENSE'), 'utf8')).toBe('mine')
   })
 
@@ -48,7 +62,10 @@ describe('vla init', () => {
 
   it('refuses a path that is a file', async () => {
     await writeFile(join(folder, 'taken'), '')
-    expect(await vla(folder, ['init', 'taken', ...QUIET])).toMatchObject({ code: 2, stderr: expect.stringContaining('is not a folder') as string })
+    expect(await vla(folder, ['init', 'taken', ...QUIET])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('is not a folder') as string,
+    })
   })
 
   it('asks nobody where nobody can answer', async () => {
@@ -75,13 +92,20 @@ describe('vla init', () => {
     await writeFile(join(folder, 'bin/npm'), `#!/bin/sh\necho "$@ in $PWD" > ${folder}/npm.log\n`)
     await chmod(join(folder, 'bin/npm'), 0o755)
     const env = { PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}`, HOME: folder }
-    expect(await vlaJson(folder, ['init', 'a', '--yes', '--pm', 'npm'], { env })).toMatchObject({ git: true, installed: true })
+    expect(await vlaJson(folder, ['init', 'a', '--yes', '--pm', 'npm'], { env })).toMatchObject({
+      git: true,
+      installed: true,
+    })
     expect(await readFile(join(folder, 'npm.log'), 'utf8')).toBe(`install in ${join(folder, 'a')}\n`)
-    expect(await vlaJson(join(folder, 'a'), ['init', 'b', '--yes', '--no-install'], { env })).toMatchObject({ git: false })
+    expect(await vlaJson(join(folder, 'a'), ['init', 'b', '--yes', '--no-install'], { env })).toMatchObject({
+      git: false,
+    })
   })
 
   it('says what to do when the installation fails', async () => {
-    const { code, stderr } = await vla(folder, ['init', 'a', '--yes', '--no-git', '--pm', 'bun'], { env: { PATH: '/nowhere' } })
+    const { code, stderr } = await vla(folder, ['init', 'a', '--yes', '--no-git', '--pm', 'bun'], {
+      env: { PATH: '/nowhere' },
+    })
     expect(code).toBe(2)
     expect(stderr).toContain('The project was made, but bun install failed')
     expect(stderr).toContain(`cd ${join(folder, 'a')} && bun install`)

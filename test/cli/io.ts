@@ -38,18 +38,27 @@ export function fakeIo(cwd: string, more: Partial<Pick<Io, 'env' | 'interactive'
 }
 
 /** Runs the command line in a folder. */
-export async function vla(cwd: string, argv: readonly string[], more: Partial<Pick<Io, 'env' | 'interactive'>> = {}): Promise<Told> {
+export async function vla(
+  cwd: string,
+  argv: readonly string[],
+  more: Partial<Pick<Io, 'env' | 'interactive'>> = {},
+): Promise<Told> {
   const io = fakeIo(cwd, more)
   const code = await run(argv, io)
   return { code, ...io.told }
 }
 
 /** The one object that a command prints with --json, checked against the published schema and its exit code. */
-export async function vlaJson(cwd: string, argv: readonly string[], more: Partial<Pick<Io, 'env' | 'interactive'>> = {}): Promise<Record<string, unknown>> {
+export async function vlaJson(
+  cwd: string,
+  argv: readonly string[],
+  more: Partial<Pick<Io, 'env' | 'interactive'>> = {},
+): Promise<Record<string, unknown>> {
   const { code, stdout } = await vla(cwd, [...argv, '--json'], more)
   const lines = stdout.trimEnd().split('\n')
   if (lines.length !== 1) throw new Error(`one line of JSON expected:\n${stdout}`)
   const output = cliOutput.parse(JSON.parse(lines[0] ?? ''))
-  if (output.exitCode !== code || output.ok !== (code === 0)) throw new Error(`exit code ${String(code)}, but the object says ${String(output.exitCode)}`)
+  if (output.exitCode !== code || output.ok !== (code === 0))
+    throw new Error(`exit code ${String(code)}, but the object says ${String(output.exitCode)}`)
   return output
 }

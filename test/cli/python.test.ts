@@ -14,11 +14,19 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'vla-cli-python-'))
   await mkdir(join(folder, 'build'))
   await copyFile(join(fixtures, 'train.py'), join(folder, 'build/train.py'))
-  const pipeline = { name: 'tiny', parallel: { world: 2 }, hardware: { kind: 'cpus' }, training: { updates: 20, globalBatch: 8 } }
+  const pipeline = {
+    name: 'tiny',
+    parallel: { world: 2 },
+    hardware: { kind: 'cpus' },
+    training: { updates: 20, globalBatch: 8 },
+  }
   await writeFile(join(folder, 'build/plan.json'), JSON.stringify({ pipeline }))
   // An environment whose python is the machine's.
   await mkdir(join(folder, '.venv/bin'), { recursive: true })
-  await writeFile(join(folder, '.venv/bin/python'), `#!/bin/sh\ncase "$2" in *sys.version_info*) echo 3.12.0; echo ${folder}/.venv/bin/python ;; *) exec python3 "$@" ;; esac\n`)
+  await writeFile(
+    join(folder, '.venv/bin/python'),
+    `#!/bin/sh\ncase "$2" in *sys.version_info*) echo 3.12.0; echo ${folder}/.venv/bin/python ;; *) exec python3 "$@" ;; esac\n`,
+  )
   await chmod(join(folder, '.venv/bin/python'), 0o755)
 })
 afterEach(async () => {
@@ -30,7 +38,10 @@ describe('vla run', () => {
     const { code, stdout, stderr } = await vla(folder, ['run', 'build'], { env })
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
     expect(stderr).toContain('tiny: complete, 20 updates, loss 0.05')
-    expect(await vlaJson(folder, ['run', 'build'], { env })).toMatchObject({ updates: 20, last: { update: 19, lr: { vision: 1e-3 } } })
+    expect(await vlaJson(folder, ['run', 'build'], { env })).toMatchObject({
+      updates: 20,
+      last: { update: 19, lr: { vision: 1e-3 } },
+    })
   })
 
   it('hands on what stands after --, --json included', async () => {
@@ -41,9 +52,16 @@ describe('vla run', () => {
   })
 
   it('accepts changes by name', async () => {
-    await writeFile(join(folder, 'build/train.py'), 'import sys\nopen("argv-" + __import__("os").environ["RANK"], "w").write(" ".join(sys.argv[1:]))\n')
-    expect(await vla(folder, ['run', 'build', '--allow-change', 'modules.vision.lr', '--allow-change', 'seed'], { env })).toMatchObject({ code: 0 })
-    expect(await readFile(join(folder, 'build/argv-1'), 'utf8')).toBe('--allow-change modules.vision.lr --allow-change seed')
+    await writeFile(
+      join(folder, 'build/train.py'),
+      'import sys\nopen("argv-" + __import__("os").environ["RANK"], "w").write(" ".join(sys.argv[1:]))\n',
+    )
+    expect(
+      await vla(folder, ['run', 'build', '--allow-change', 'modules.vision.lr', '--allow-change', 'seed'], { env }),
+    ).toMatchObject({ code: 0 })
+    expect(await readFile(join(folder, 'build/argv-1'), 'utf8')).toBe(
+      '--allow-change modules.vision.lr --allow-change seed',
+    )
   })
 
   it.each([
@@ -52,16 +70,23 @@ describe('vla run', () => {
   ] as const)('%s ends it with %i', async (signal, code) => {
     const io = fakeIo(folder, { env })
     const ended = run(['run', 'build', '--', 'wait'], io)
-    while (!(await readFile(join(folder, 'build/runs/tiny/metrics.jsonl'), 'utf8').catch(() => '')).includes('\n')) await new Promise((resolve) => setTimeout(resolve, 50))
+    while (!(await readFile(join(folder, 'build/runs/tiny/metrics.jsonl'), 'utf8').catch(() => '')).includes('\n'))
+      await new Promise((resolve) => setTimeout(resolve, 50))
     io.signal(signal)
     expect(await ended).toBe(code)
     expect(io.told.stderr).toContain('vla run build continues from it')
   })
 
   it('says what is not a project, and where there is no environment', async () => {
-    expect(await vla(folder, ['run', '.'], { env })).toMatchObject({ code: 2, stderr: expect.stringContaining('is not a generated project') as string })
+    expect(await vla(folder, ['run', '.'], { env })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('is not a generated project') as string,
+    })
     await rm(join(folder, '.venv'), { recursive: true })
-    expect(await vla(folder, ['run', 'build'], { env })).toMatchObject({ code: 2, stderr: expect.stringContaining(`vla env ${join(folder, 'build')}`) as string })
+    expect(await vla(folder, ['run', 'build'], { env })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(`vla env ${join(folder, 'build')}`) as string,
+    })
   })
 })
 
@@ -89,7 +114,10 @@ describe('vla env', () => {
     expect(code).toBe(2)
     expect(stderr).toContain(`${join(folder, 'bin/python3')} is Python 3.9.1`)
     expect(stderr).toContain('uv python install 3.12')
-    expect(await vlaJson(folder, ['env', 'build'], { env: none })).toMatchObject({ exitCode: 2, error: { kind: 'failed' } })
+    expect(await vlaJson(folder, ['env', 'build'], { env: none })).toMatchObject({
+      exitCode: 2,
+      error: { kind: 'failed' },
+    })
   })
 
   it('exits with 5 where --check finds a difference', async () => {
@@ -98,7 +126,14 @@ describe('vla env', () => {
     expect(code).toBe(5)
     expect(stderr).toContain('surely-not-installed missing (locked: 1.0)')
     await writeFile(join(folder, 'build/requirements.lock'), '# nothing\n')
-    expect(await vlaJson(folder, ['env', 'build', '--dir', '.', '--check'], { env })).toMatchObject({ exitCode: 0, state: 'current', differences: [] })
-    expect(await vla(folder, ['env', 'nowhere'], { env })).toMatchObject({ code: 2, stderr: expect.stringContaining('requirements.lock is not there') as string })
+    expect(await vlaJson(folder, ['env', 'build', '--dir', '.', '--check'], { env })).toMatchObject({
+      exitCode: 0,
+      state: 'current',
+      differences: [],
+    })
+    expect(await vla(folder, ['env', 'nowhere'], { env })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('requirements.lock is not there') as string,
+    })
   })
 })

@@ -6,7 +6,10 @@ import { expect, it } from 'vitest'
 import { vla } from './io.ts'
 
 it('shows the real output of vla check', async () => {
-  const [readme, source] = await Promise.all([readFile('README.md', 'utf8'), readFile('test/readme/pipeline.ts', 'utf8')])
+  const [readme, source] = await Promise.all([
+    readFile('README.md', 'utf8'),
+    readFile('test/readme/pipeline.ts', 'utf8'),
+  ])
   const folder = await mkdtemp(join(tmpdir(), 'vla-readme-'))
   try {
     await copyFile('test/readme/pipeline.ts', join(folder, 'pipeline.ts'))

@@ -17,7 +17,10 @@ afterEach(async () => {
 describe.each(Object.keys(TEMPLATES))('template %s', (template) => {
   it('passes check, and says that the data is not at hand', async () => {
     await vla(folder, ['init', '.', '--template', template, '--yes', '--no-install', '--no-git'])
-    const { ok, diagnostics } = (await vlaJson(folder, ['check'])) as { ok: boolean; diagnostics: { id: string; severity: string; message: string }[] }
+    const { ok, diagnostics } = (await vlaJson(folder, ['check'])) as {
+      ok: boolean
+      diagnostics: { id: string; severity: string; message: string }[]
+    }
     expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([])
     expect(ok).toBe(true)
     expect(diagnostics.map(({ id }) => id)).toContain('VLA020')

@@ -56,8 +56,18 @@ describe('wrong usage', () => {
   })
 
   it('is an object with --json', async () => {
-    expect(await vlaJson(here, ['check', '--jsn'])).toMatchObject({ ok: false, exitCode: 2, command: 'check', error: { kind: 'usage' } })
-    expect(await vlaJson(here, ['chek'])).toMatchObject({ ok: false, exitCode: 2, command: '', error: { kind: 'usage' } })
+    expect(await vlaJson(here, ['check', '--jsn'])).toMatchObject({
+      ok: false,
+      exitCode: 2,
+      command: 'check',
+      error: { kind: 'usage' },
+    })
+    expect(await vlaJson(here, ['chek'])).toMatchObject({
+      ok: false,
+      exitCode: 2,
+      command: '',
+      error: { kind: 'usage' },
+    })
   })
 })
 

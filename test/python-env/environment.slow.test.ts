@@ -19,8 +19,13 @@ afterAll(async () => {
 /** Without a uv on the path, and with an empty cache: everything has to come from PyPI. */
 function request(): Parameters<typeof makeEnvironment>[0] & { host: ReturnType<typeof fakeHost> } {
   const withoutUv = (process.env['PATH'] ?? '').split(delimiter).filter((part) => !part.includes('uvenv'))
-  const inherited = Object.fromEntries(Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined))
-  const host = fakeHost({ env: { ...inherited, PATH: withoutUv.join(delimiter), XDG_CACHE_HOME: join(folder, 'cache') }, cwd: folder })
+  const inherited = Object.fromEntries(
+    Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  )
+  const host = fakeHost({
+    env: { ...inherited, PATH: withoutUv.join(delimiter), XDG_CACHE_HOME: join(folder, 'cache') },
+    cwd: folder,
+  })
   return { host, requirements: join(folder, 'requirements.lock'), directory: folder, torch: undefined }
 }
 

@@ -62,7 +62,12 @@ function request(torch?: string): Parameters<typeof makeEnvironment>[0] & { host
 describe('makeEnvironment', () => {
   it('makes it once and then finds it current', async () => {
     const first = request()
-    expect(await makeEnvironment(first)).toMatchObject({ state: 'made', version: '3.12.4', packages: 4, python: join(project, '.venv/bin/python') })
+    expect(await makeEnvironment(first)).toMatchObject({
+      state: 'made',
+      version: '3.12.4',
+      packages: 4,
+      python: join(project, '.venv/bin/python'),
+    })
     expect(first.host.text()).toContain('Python 3.12.4')
     const second = request()
     expect(await makeEnvironment(second)).toMatchObject({ state: 'current' })
@@ -72,7 +77,9 @@ describe('makeEnvironment', () => {
   it('installs again when the lock file has changed', async () => {
     await makeEnvironment(request())
     await writeFile(join(project, 'requirements.lock'), LOCK.replace('numpy==2.1.0', 'numpy==2.2.0'))
-    expect(await checkEnvironment(request())).toMatchObject({ differences: [{ package: 'numpy', locked: '2.2.0', installed: '2.1.0' }] })
+    expect(await checkEnvironment(request())).toMatchObject({
+      differences: [{ package: 'numpy', locked: '2.2.0', installed: '2.1.0' }],
+    })
     expect(await makeEnvironment(request())).toMatchObject({ state: 'made' })
     expect((await checkEnvironment(request())).differences).toEqual([])
   })
@@ -107,7 +114,9 @@ describe('makeEnvironment', () => {
   it('refuses a broken .venv and a missing lock file with what to do', async () => {
     await mkdir(join(project, '.venv'))
     await expect(makeEnvironment(request())).rejects.toMatchObject({ fix: expect.stringContaining('Remove') as string })
-    await expect(checkEnvironment({ ...request(), requirements: join(folder, 'nowhere.lock') })).rejects.toThrow(/nowhere.lock is not there/)
+    await expect(checkEnvironment({ ...request(), requirements: join(folder, 'nowhere.lock') })).rejects.toThrow(
+      /nowhere.lock is not there/,
+    )
   })
 })
 
@@ -119,7 +128,9 @@ describe('environmentPython', () => {
   })
 
   it('says how to make one', async () => {
-    await expect(environmentPython(request().host, project, undefined)).rejects.toMatchObject({ fix: `Make one with: vla env ${project}` })
+    await expect(environmentPython(request().host, project, undefined)).rejects.toMatchObject({
+      fix: `Make one with: vla env ${project}`,
+    })
   })
 
   it('does not fall back where the named one fails', async () => {

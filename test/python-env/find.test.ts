@@ -26,7 +26,8 @@ async function script(path: string, body: string): Promise<string> {
   return path
 }
 
-const host = (more: Record<string, string> = {}): ReturnType<typeof fakeHost> => fakeHost({ env: { PATH: join(folder, 'bin'), HOME: folder, ...more }, cwd: folder })
+const host = (more: Record<string, string> = {}): ReturnType<typeof fakeHost> =>
+  fakeHost({ env: { PATH: join(folder, 'bin'), HOME: folder, ...more }, cwd: folder })
 
 describe('findPython', () => {
   it('passes over a shim that fails and one of another version', async () => {
@@ -61,7 +62,9 @@ describe('findPython', () => {
     await python(join(folder, 'bin/python3.12'), '3.12.1')
     const own = await python(join(folder, 'own/python'), '3.12.3')
     expect((await findPython(host({ VLA_PYTHON: own }))).path).toBe(own)
-    await expect(findPython(host({ VLA_PYTHON: join(folder, 'nowhere') }))).rejects.toThrow(/where VLA_PYTHON points[^]*nowhere is not there/)
+    await expect(findPython(host({ VLA_PYTHON: join(folder, 'nowhere') }))).rejects.toThrow(
+      /where VLA_PYTHON points[^]*nowhere is not there/,
+    )
   })
 
   it('says what was tried and how to install one', async () => {

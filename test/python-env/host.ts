@@ -1,7 +1,9 @@
 import type { Host, StopSignal } from '../../sdk/python/host.ts'
 
 /** A host whose terminal keeps what is written and whose signals are sent by the test. */
-export function fakeHost(options: { env?: Record<string, string>; cwd?: string; isTTY?: boolean } = {}): Host & { text: () => string; signal: (name: StopSignal) => void } {
+export function fakeHost(
+  options: { env?: Record<string, string>; cwd?: string; isTTY?: boolean } = {},
+): Host & { text: () => string; signal: (name: StopSignal) => void } {
   let written = ''
   const listeners = new Set<(signal: StopSignal) => void>()
   return {

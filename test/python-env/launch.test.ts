@@ -22,11 +22,25 @@ afterEach(async () => {
 })
 
 function plan(hardware: object): object {
-  return { schemaVersion: 1, hash: '0', notes: {}, pipeline: { name: 'tiny', parallel: { kind: 'fsdp2', world: 2 }, hardware, training: { updates: 20, globalBatch: 8 } } }
+  return {
+    schemaVersion: 1,
+    hash: '0',
+    notes: {},
+    pipeline: {
+      name: 'tiny',
+      parallel: { kind: 'fsdp2', world: 2 },
+      hardware,
+      training: { updates: 20, globalBatch: 8 },
+    },
+  }
 }
 
 function host(isTTY = false): ReturnType<typeof fakeHost> {
-  return fakeHost({ env: { PATH: process.env['PATH'] ?? '', PYTHONPATH: join(fixtures, 'launcher') }, cwd: folder, isTTY })
+  return fakeHost({
+    env: { PATH: process.env['PATH'] ?? '', PYTHONPATH: join(fixtures, 'launcher') },
+    cwd: folder,
+    isTTY,
+  })
 }
 
 async function start(args: string[], on = host(), port?: number): Promise<Awaited<ReturnType<typeof train>>> {
@@ -138,13 +152,18 @@ describe('openProject', () => {
 describe('runScript', () => {
   it('shows what the script says, and that it failed', async () => {
     await mkdir(join(folder, 'packages'))
-    await writeFile(join(folder, 'pack.py'), 'import sys\nprint("packing", sys.argv[1])\nprint("no checkpoint", file=sys.stderr)\nsys.exit(2)\n')
+    await writeFile(
+      join(folder, 'pack.py'),
+      'import sys\nprint("packing", sys.argv[1])\nprint("no checkpoint", file=sys.stderr)\nsys.exit(2)\n',
+    )
     const on = host()
     const { message } = await failureOf(runScript(on, await openProject(folder), 'python3', 'pack.py', ['--out=x']))
     expect(message).toBe('pack.py ended with exit code 2.')
     expect(on.text()).toContain('packing --out=x')
     expect(on.text()).toContain('no checkpoint')
-    await expect(runScript(on, await openProject(folder), 'python3', 'evaluate.py', [])).rejects.toThrow(/has no evaluate.py/)
+    await expect(runScript(on, await openProject(folder), 'python3', 'evaluate.py', [])).rejects.toThrow(
+      /has no evaluate.py/,
+    )
   })
 })
 

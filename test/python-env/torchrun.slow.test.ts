@@ -16,14 +16,21 @@ describe.skipIf(!existsSync(python))('train with torchrun', () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'vla-torchrun-'))
     await copyFile(fixture, join(folder, 'train.py'))
-    const pipeline = { name: 'tiny', parallel: { world: 2 }, hardware: { kind: 'cpus' }, training: { updates: 20, globalBatch: 8 } }
+    const pipeline = {
+      name: 'tiny',
+      parallel: { world: 2 },
+      hardware: { kind: 'cpus' },
+      training: { updates: 20, globalBatch: 8 },
+    }
     await writeFile(join(folder, 'plan.json'), JSON.stringify({ pipeline }))
   })
   afterAll(async () => {
     await rm(folder, { recursive: true, force: true })
   })
-  const host = (): ReturnType<typeof fakeHost> => fakeHost({ env: { PATH: process.env['PATH'] ?? '', OMP_NUM_THREADS: '1' }, cwd: folder })
-  const start = async (args: string[], on = host()): ReturnType<typeof train> => train({ host: on, project: await openProject(folder), python, args, port: undefined, color: false })
+  const host = (): ReturnType<typeof fakeHost> =>
+    fakeHost({ env: { PATH: process.env['PATH'] ?? '', OMP_NUM_THREADS: '1' }, cwd: folder })
+  const start = async (args: string[], on = host()): ReturnType<typeof train> =>
+    train({ host: on, project: await openProject(folder), python, args, port: undefined, color: false })
 
   it('shows progress and rank 0 alone', async () => {
     const on = host()
@@ -34,7 +41,11 @@ describe.skipIf(!existsSync(python))('train with torchrun', () => {
 
   it('tells the traceback of the rank that failed first', async () => {
     const error = await start(['rank1']).catch((thrown: unknown) => thrown as Error)
-    expect(error).toMatchObject({ message: expect.stringMatching(/rank 1 \(rank 0 went down with it\)[^]*ValueError: the data of this rank is broken/) as string })
+    expect(error).toMatchObject({
+      message: expect.stringMatching(
+        /rank 1 \(rank 0 went down with it\)[^]*ValueError: the data of this rank is broken/,
+      ) as string,
+    })
     expect((error as Error).message.match(/Traceback/g)).toHaveLength(1)
   })
 
@@ -50,7 +61,8 @@ describe.skipIf(!existsSync(python))('train with torchrun', () => {
     await rm(join(folder, 'runs'), { recursive: true, force: true })
     const on = host()
     const run = start(['wait'], on)
-    while (!(await readFile(join(folder, 'runs/tiny/metrics.jsonl'), 'utf8').catch(() => '')).includes('\n')) await new Promise((resolve) => setTimeout(resolve, 100))
+    while (!(await readFile(join(folder, 'runs/tiny/metrics.jsonl'), 'utf8').catch(() => '')).includes('\n'))
+      await new Promise((resolve) => setTimeout(resolve, 100))
     on.signal('SIGINT')
     await expect(run).rejects.toMatchObject({ name: 'Interrupted' })
   })

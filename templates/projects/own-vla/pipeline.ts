@@ -22,7 +22,10 @@ export default defineVLAPipeline({
   name: 'own-vla',
   model: composed({
     cameras: ['front', 'wrist'],
-    vision: fused([timmVision('vit_large_patch14_reg4_dinov2.lvd142m', { imageSize: 224 }), timmVision('vit_so400m_patch14_siglip_224')]),
+    vision: fused([
+      timmVision('vit_large_patch14_reg4_dinov2.lvd142m', { imageSize: 224 }),
+      timmVision('vit_so400m_patch14_siglip_224'),
+    ]),
     projector: fusedMlp(),
     language: causalLM('Qwen/Qwen2.5-0.5B'),
     state: true,
