@@ -40,7 +40,7 @@ from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.tensor import DTensor
 
 from . import points, timeouts
-from .errors import UserError, explanation
+from .errors import Stopped, UserError, disk_full
 from .partition import Partition, plain_name
 from .plans import compare, describe
 from .run import Run
@@ -66,7 +66,9 @@ class Data(Protocol):
 
     def state(self) -> dict[str, int]: ...
     def load_state(self, state: Mapping[str, int]) -> None: ...
+
     normalization: Any
+
     def reference_batch(self) -> Any: ...
     def denormalize(self, actions: Tensor, datasets: Sequence[str]) -> Tensor: ...
 
@@ -136,6 +138,8 @@ class Checkpoints:
         newest = next(iter(complete_checkpoints(self.directory)), None)
         run.say(f"{run.done} updates are done; the newest checkpoint is {newest}.")
         run.close()
+        if run.stopped_by is not None:
+            raise Stopped(run.stopped_by)
 
     def _save(
         self,
@@ -197,7 +201,7 @@ class Checkpoints:
         except BaseException as error:
             if self.run.rank == 0:
                 shutil.rmtree(partial, ignore_errors=True)  # a full disk needs the room
-            self.run.fail(f"the checkpoint after update {step} could not be written: {_why(error)} {self._standing()}")
+            self.run.fail(self._not_written(step, error))
             raise
         return time.monotonic() - began
 
@@ -229,16 +233,19 @@ class Checkpoints:
         error: str | None = None
         try:
             self._seconds = max(self._seconds, writing.result())
-        except Exception as failure:  # the others must hear of it, whatever it is
+        except (Exception, CheckpointException) as failure:  # the others must hear of it, whatever it is
             log.exception("writing a checkpoint failed")
-            error = f"a checkpoint could not be written: {_why(failure)} {self._standing()}"
+            error = self._not_written(self._saved, failure)
         self.run.agree(error)
+
+    def _not_written(self, step: int, error: BaseException) -> str:
+        return f"the checkpoint after update {step} could not be written: {_why(error)}. {self._standing()}"
 
     def _standing(self) -> str:
         newest = next(iter(complete_checkpoints(self.directory)), None)
         if newest is None:
-            return "There is no complete checkpoint yet."
-        return f"The last complete one stands: {newest}; the run resumes from it."
+            return "There is no complete checkpoint yet; the next launch begins anew."
+        return f"The last complete one stands, and the next launch resumes from it: {newest}."
 
     def _fits(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> bool:
         """Whether a checkpoint can be written before the launcher kills the run. Every rank must call it."""
@@ -556,16 +563,19 @@ def _foreign(checkpoint: Path, what: str) -> str:
 
 
 def _why(error: BaseException) -> str:
-    """The cause of a failed save or load in one line, from every rank that had one."""
+    """The cause of a failed save or load in one line; of every rank that had one."""
     if isinstance(error, CheckpointException):
-        return "; ".join(sorted({f"rank {rank}: {_why(cause)}" for rank, (cause, _) in error.failures.items()}))
+        ranks: dict[str, list[int]] = {}
+        for rank, (cause, _) in sorted(error.failures.items()):
+            ranks.setdefault(_why(cause), []).append(rank)
+        return "; ".join(f"rank {', '.join(map(str, where))}: {what}" for what, where in ranks.items())
     cause: BaseException | None = error
     while cause is not None:
-        text = explanation(cause)
-        if text is not None:
-            return text
+        full = disk_full(cause)
+        if full is not None:
+            return full
         cause = cause.__cause__ or cause.__context__
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    return str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -79,10 +79,18 @@ def explanation(error: BaseException) -> str | None:
     """What a user needs to know about an error that is theirs to mend, or None."""
     if isinstance(error, UserError):
         return str(error)
-    if isinstance(error, OSError) and error.errno in _DISK_FULL:
-        where = f" at {error.filename}" if error.filename else ""
-        return f"the disk is full{where} ({error.strerror}). Make room and start again; a run resumes from its last complete checkpoint."
-    return None
+    full = disk_full(error)
+    return (
+        None if full is None else f"{full}. Make room and start again; a run resumes from its last complete checkpoint."
+    )
+
+
+def disk_full(error: BaseException) -> str | None:
+    """What to call an error that says that there is no room to write, or None."""
+    if not isinstance(error, OSError) or error.errno not in _DISK_FULL:
+        return None
+    where = f" at {error.filename}" if error.filename else ""
+    return f"the disk is full{where} ({error.strerror})"
 
 
 def _about_waiting(error: BaseException) -> str:

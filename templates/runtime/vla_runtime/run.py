@@ -171,7 +171,7 @@ class Run:
             self.begin(done)
         self.done, self._total = done, total
         self._last_log = time.perf_counter()
-        while not self._stops() and self.done < total:
+        while self.done < total and not self._stops():
             _seed_everything(self.seed, self.done, self.rank)
             yield self.done
             self.done += 1
@@ -217,7 +217,11 @@ class Run:
         if not flag:
             return True
         self.skipped += 1
-        broken = broken or "a value on another rank"
+        everywhere: list[str] = [""] * self.world
+        dist.all_gather_object(everywhere, broken, group=self.control)
+        broken = "; ".join(f"rank {rank}: {text}" for rank, text in enumerate(everywhere) if text)
+        if len(set(everywhere)) == 1:
+            broken = everywhere[0]
         if self.skipped > self._skip_non_finite:
             raise UserError(
                 f"update {self.done}: not finite: {broken}. {self.skipped} updates of this run were skipped for this, "
