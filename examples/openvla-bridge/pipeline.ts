@@ -2,7 +2,20 @@
  * OpenVLA-7B fully fine-tuned in stages on one node of eight H100: the vision towers wait for three quarters of the run, then their
  * last six live blocks train.
  */
-import { adamw, cosine, defineVLAPipeline, gpus, hf, lastLayers, lerobotDataset, openvla, slurm, tensorboard, torchrun, until } from 'vla-pipeline'
+import {
+  adamw,
+  cosine,
+  defineVLAPipeline,
+  gpus,
+  hf,
+  lastLayers,
+  lerobotDataset,
+  openvla,
+  slurm,
+  tensorboard,
+  torchrun,
+  until,
+} from 'vla-pipeline'
 
 export default defineVLAPipeline({
   name: 'openvla-bridge',
@@ -11,7 +24,13 @@ export default defineVLAPipeline({
   cameras: { primary: 'observation.images.image_0' },
   hardware: gpus('H100-SXM-80GB', { perNode: 8 }),
   modules: {
-    vision: { lr: 2e-6, weightDecay: 0, dtype: 'bf16', recompute: 'full', freeze: until('75%', { thenTrain: lastLayers(6) }) },
+    vision: {
+      lr: 2e-6,
+      weightDecay: 0,
+      dtype: 'bf16',
+      recompute: 'full',
+      freeze: until('75%', { thenTrain: lastLayers(6) }),
+    },
     projector: { lr: 1e-4, weightDecay: 0.01, dtype: 'bf16' },
     language: { lr: 2e-5, weightDecay: 0.1, dtype: 'bf16', recompute: 'full' },
   },

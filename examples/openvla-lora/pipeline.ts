@@ -1,5 +1,18 @@
 /** OpenVLA with rank-32 adapters on every linear layer, whole on each of four cards: the fine-tuning of the OpenVLA paper. */
-import { cosine, ddp, defineVLAPipeline, gpus, hf, imageAugmentation, lerobotDataset, lora, openvla, slurm, torchrun, wandb } from 'vla-pipeline'
+import {
+  cosine,
+  ddp,
+  defineVLAPipeline,
+  gpus,
+  hf,
+  imageAugmentation,
+  lerobotDataset,
+  lora,
+  openvla,
+  slurm,
+  torchrun,
+  wandb,
+} from 'vla-pipeline'
 
 export default defineVLAPipeline({
   name: 'openvla-lora',

@@ -24,7 +24,10 @@ export default defineVLAPipeline({
   name: 'own-vla',
   model: composed({
     cameras: ['front', 'wrist'],
-    vision: fused([timmVision('vit_large_patch14_reg4_dinov2.lvd142m', { imageSize: 224 }), timmVision('vit_so400m_patch14_siglip_224')]),
+    vision: fused([
+      timmVision('vit_large_patch14_reg4_dinov2.lvd142m', { imageSize: 224 }),
+      timmVision('vit_so400m_patch14_siglip_224'),
+    ]),
     projector: fusedMlp(),
     language: causalLM('Qwen/Qwen2.5-0.5B', { revision: '060db6499f32faf8b98477b0a26969ef7d8b9987' }),
     state: true,
@@ -33,8 +36,16 @@ export default defineVLAPipeline({
     prompt: 'What should the robot do to {instruction}?',
   }),
   data: [
-    { from: lerobotDataset({ root: './data/arm_a', holdout: '5%' }), weight: 3, cameras: { front: 'observation.images.cam_high', wrist: 'observation.images.cam_right' } },
-    { from: lerobotDataset({ root: './data/arm_b', episodes: [0, 1, 2, 3, 4, 5, 8, 13] }), weight: 1, cameras: { front: 'observation.images.main', wrist: 'observation.images.hand' } },
+    {
+      from: lerobotDataset({ root: './data/arm_a', holdout: '5%' }),
+      weight: 3,
+      cameras: { front: 'observation.images.cam_high', wrist: 'observation.images.cam_right' },
+    },
+    {
+      from: lerobotDataset({ root: './data/arm_b', episodes: [0, 1, 2, 3, 4, 5, 8, 13] }),
+      weight: 1,
+      cameras: { front: 'observation.images.main', wrist: 'observation.images.hand' },
+    },
   ],
   normalize: { state: 'quantiles', action: 'quantiles', constant: 'pass', clip: true },
   loader: { workers: 6 },

@@ -42,7 +42,8 @@ export function emit(plan: Plan, context: EmitContext): EmittedFiles {
     files.set(path, { content, kind: 'managed', executable })
   }
   for (const [path, content] of python) files.set(path, { content, kind: path === 'hooks.py' ? 'scaffold' : 'managed' })
-  for (const [path, content] of neededRuntime(context.templates.runtime, [...python.values()])) managed(`vla_runtime/${path}`, content)
+  for (const [path, content] of neededRuntime(context.templates.runtime, [...python.values()]))
+    managed(`vla_runtime/${path}`, content)
   for (const launch of pipeline.launch) {
     if (launch.kind === 'torchrun') managed('launch/local.sh', localScript(project), true)
     else managed('launch/slurm.sbatch', slurmScript(project, launch))

@@ -1,7 +1,16 @@
 /** pyproject.toml, .gitattributes and README.md of a project. */
 import { isKnown, type Pipeline } from '../plan/plan.ts'
 import { valueAt } from '../plan/notes.ts'
-import { dataPhrase, grouped, hardwarePhrase, modelPhrase, parallelPhrase, runFolder, writtenBy, type Project } from './project.ts'
+import {
+  dataPhrase,
+  grouped,
+  hardwarePhrase,
+  modelPhrase,
+  parallelPhrase,
+  runFolder,
+  writtenBy,
+  type Project,
+} from './project.ts'
 import { float } from './python/literal.ts'
 import { requirementsFor, requirementText } from './requirements.ts'
 import { oneLine } from './text.ts'
@@ -50,7 +59,7 @@ hooks.py -linguist-generated
 }
 
 /** Text inside a sentence or table cell of Markdown: one line, nothing in it is markup. */
-export function markdown(text: string): string {
+function markdown(text: string): string {
   return oneLine(text)
     .replace(/[\\`*[<|~&$]/g, '\\$&')
     .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, '\\_')
@@ -58,7 +67,7 @@ export function markdown(text: string): string {
 }
 
 /** Code in Markdown, with a fence that the text does not contain. */
-export function markdownCode(text: string): string {
+function markdownCode(text: string): string {
   const line = oneLine(text).replaceAll('|', '\\|')
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map((run) => run[0].length))
   const fence = '`'.repeat(longest + 1)
@@ -71,10 +80,34 @@ export function readme(project: Project, files: ReadonlySet<string>): string {
   const has = (file: string): boolean => files.has(file)
   const commands: [command: string, what: string][] = [
     ['vla env', 'makes or checks the Python environment from requirements.lock'],
-    ...(has('launch/local.sh') ? ([['launch/local.sh', `trains here; started again, it resumes from ${runFolder(project)}`]] as [string, string][]) : []),
-    ...(has('launch/slurm.sbatch') ? ([['sbatch launch/slurm.sbatch', 'trains on the cluster; goes back into the queue when it is preempted or out of time']] as [string, string][]) : []),
-    ...(has('pack.py') ? ([['python pack.py', `writes ${pipeline.exports.map(({ kind }) => `packages/${kind}`).join(' and ')} from the newest checkpoint and verifies them`]] as [string, string][]) : []),
-    ...(has('evaluate.py') ? ([['python evaluate.py', 'rolls the package out; `--ablate image` shows whether the policy sees']] as [string, string][]) : []),
+    ...(has('launch/local.sh')
+      ? ([['launch/local.sh', `trains here; started again, it resumes from ${runFolder(project)}`]] as [
+          string,
+          string,
+        ][])
+      : []),
+    ...(has('launch/slurm.sbatch')
+      ? ([
+          [
+            'sbatch launch/slurm.sbatch',
+            'trains on the cluster; goes back into the queue when it is preempted or out of time',
+          ],
+        ] as [string, string][])
+      : []),
+    ...(has('pack.py')
+      ? ([
+          [
+            'python pack.py',
+            `writes ${pipeline.exports.map(({ kind }) => `packages/${kind}`).join(' and ')} from the newest checkpoint and verifies them`,
+          ],
+        ] as [string, string][])
+      : []),
+    ...(has('evaluate.py')
+      ? ([['python evaluate.py', 'rolls the package out; `--ablate image` shows whether the policy sees']] as [
+          string,
+          string,
+        ][])
+      : []),
   ]
   const { training } = pipeline
   return `# ${markdown(pipeline.name)}
@@ -177,4 +210,3 @@ function suppressed({ suppressed: rules }: Pipeline): string {
 ${rules.map(({ rule, reason }) => `| ${markdown(rule)} | ${markdown(reason)} |`).join('\n')}
 `
 }
-

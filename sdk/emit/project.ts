@@ -11,7 +11,9 @@ export class PlanIncomplete extends Error {
   readonly missing: ReadonlyMap<string, string>
 
   constructor(missing: ReadonlyMap<string, string>) {
-    super(`the plan leaves open what a project needs:\n${[...missing].map(([pointer, because]) => `  ${pointer}: ${because}`).join('\n')}`)
+    super(
+      `the plan leaves open what a project needs:\n${[...missing].map(([pointer, because]) => `  ${pointer}: ${because}`).join('\n')}`,
+    )
     this.missing = missing
   }
 }
@@ -44,7 +46,9 @@ export function requireComplete({ pipeline }: Project): void {
     ...pipeline.datasets.map(({ holdout }, index): [string, unknown] => [`/datasets/${index}/holdout`, holdout]),
     ...pipeline.modules.map(({ lr }, index): [string, unknown] => [`/modules/${index}/lr`, lr]),
   ]
-  const missing = wanted.flatMap(([pointer, value]): [string, string][] => (isKnown(value) ? [] : [[pointer, (value as Unknown).because]]))
+  const missing = wanted.flatMap(([pointer, value]): [string, string][] =>
+    isKnown(value) ? [] : [[pointer, (value as Unknown).because]],
+  )
   if (missing.length > 0) throw new PlanIncomplete(new Map(missing))
 }
 
@@ -79,7 +83,8 @@ export function projectSource(project: Project, declared: string): string {
 
 /** `2 CPU processes`, `8 x H100-SXM-80GB`, `4 nodes of 8 x H100-SXM-80GB`. */
 export function hardwarePhrase({ hardware }: Pipeline): string {
-  if (hardware.kind === 'cpus') return hardware.processes === 1 ? 'one CPU process' : `${hardware.processes} CPU processes`
+  if (hardware.kind === 'cpus')
+    return hardware.processes === 1 ? 'one CPU process' : `${hardware.processes} CPU processes`
   const node = `${hardware.perNode} x ${hardware.gpu}`
   return hardware.nodes === 1 ? node : `${hardware.nodes} nodes of ${node}`
 }
@@ -107,7 +112,11 @@ export function dataPhrase({ datasets }: Pipeline): string {
 
 /** `2 processes, FSDP2 (full)` */
 export function parallelPhrase({ parallel }: Pipeline): string {
-  return parallel.kind === 'ddp' ? 'DDP' : parallel.shard === 'full' ? 'FSDP2, fully sharded' : 'FSDP2, gradients and optimizer sharded'
+  return parallel.kind === 'ddp'
+    ? 'DDP'
+    : parallel.shard === 'full'
+      ? 'FSDP2, fully sharded'
+      : 'FSDP2, gradients and optimizer sharded'
 }
 
 /** Who wrote a file and from what. No time and no absolute path: the same input gives the same bytes. */

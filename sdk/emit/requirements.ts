@@ -25,8 +25,15 @@ export function requirementsFor(pipeline: Pipeline, requirements: string): Requi
     .split('\n')
     .map((line) => /^([A-Za-z0-9._-]+)(?:\[([^\]]*)\])?\s*([=<>!~].*)?$/.exec(line.replace(/#.*/, '').trim()))
     .filter((match) => match !== null)
-    .map(([, name = '', extras = '', version = '']) => ({ name, extras: extras.split(',').map((extra) => extra.trim()), version: version.trim() }))
-    .map((requirement) => ({ ...requirement, extras: requirement.extras.filter((extra) => extra !== '' && wanted(extra)) }))
+    .map(([, name = '', extras = '', version = '']) => ({
+      name,
+      extras: extras.split(',').map((extra) => extra.trim()),
+      version: version.trim(),
+    }))
+    .map((requirement) => ({
+      ...requirement,
+      extras: requirement.extras.filter((extra) => extra !== '' && wanted(extra)),
+    }))
     .filter(({ name }) => !ours.has(name) && wanted(name))
 }
 

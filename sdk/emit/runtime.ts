@@ -18,8 +18,14 @@ export async function readTemplates(folder: string): Promise<Templates> {
     if (/(?:^|\/)(?:__pycache__|tests|\..*)(?:\/|$)|\.pyc$/.test(file)) continue
     runtime.set(file, await readFile(path.join(root, file), 'utf8'))
   }
-  const [requirements, lock] = await Promise.all(['requirements.in', 'requirements.lock'].map((file) => readFile(path.join(folder, file), 'utf8')))
-  return { runtime: new Map([...runtime].sort(([a], [b]) => (a < b ? -1 : 1))), requirements: requirements ?? '', lock: lock ?? '' }
+  const [requirements, lock] = await Promise.all(
+    ['requirements.in', 'requirements.lock'].map((file) => readFile(path.join(folder, file), 'utf8')),
+  )
+  return {
+    runtime: new Map([...runtime].sort(([a], [b]) => (a < b ? -1 : 1))),
+    requirements: requirements ?? '',
+    lock: lock ?? '',
+  }
 }
 
 /**
@@ -55,7 +61,11 @@ export function neededRuntime(runtime: ReadonlyMap<string, string>, scripts: rea
   }
   for (const script of scripts) follow(script)
   const folders = new Set([...needed].map((file) => path.posix.dirname(file)))
-  return new Map([...runtime].filter(([file]) => needed.has(file) || (!file.endsWith('.py') && folders.has(path.posix.dirname(file)))))
+  return new Map(
+    [...runtime].filter(
+      ([file]) => needed.has(file) || (!file.endsWith('.py') && folders.has(path.posix.dirname(file))),
+    ),
+  )
 }
 
 function locate(runtime: ReadonlyMap<string, string>, module: readonly string[]): string | undefined {

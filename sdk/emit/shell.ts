@@ -14,7 +14,8 @@ export function shQuote(text: string): string {
  */
 export function sbatchValue(text: string): string {
   writable(text, 'Slurm option')
-  if (/\p{Cc}/u.test(text)) throw new UnwritableValue(`a Slurm option cannot contain control characters: ${JSON.stringify(text)}`)
+  if (/\p{Cc}/u.test(text))
+    throw new UnwritableValue(`a Slurm option cannot contain control characters: ${JSON.stringify(text)}`)
   if (/^[A-Za-z0-9_@%+=:,./-]+$/.test(text)) return text
   return `"${text.replace(/["'\\#]/g, '\\$&')}"`
 }

@@ -8,6 +8,11 @@ export class UnwritableValue extends Error {
 /** Characters that change what a reader sees without being seen: controls, separators, formats (bidirectional overrides, zero widths), private use. */
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/u
 
+/** The code points of a text, one string each. */
+export function codePoints(text: string): string[] {
+  return Array.from(text)
+}
+
 /** Whether a code point must be escaped rather than shown. The space is the only blank that is shown. */
 export function isInvisible(character: string): boolean {
   return invisible.test(character) || (character !== ' ' && /\p{Zs}/u.test(character))
@@ -20,13 +25,14 @@ export function isInvisible(character: string): boolean {
  */
 export function writable(text: string, what = 'text'): string {
   if (text.includes('\0')) throw new UnwritableValue(`${what} contains NUL: ${JSON.stringify(text)}`)
-  if (/\p{Cs}/u.test(text)) throw new UnwritableValue(`${what} contains half of a surrogate pair: ${JSON.stringify(text)}`)
+  if (/\p{Cs}/u.test(text))
+    throw new UnwritableValue(`${what} contains half of a surrogate pair: ${JSON.stringify(text)}`)
   return text
 }
 
 /** One visible line: line breaks and controls become spaces, invisible characters go. For comments, headings and the like. */
 export function oneLine(text: string): string {
-  return [...writable(text)]
+  return codePoints(writable(text))
     .map((character) => (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(character) ? ' ' : isInvisible(character) ? '' : character))
     .join('')
     .replace(/ {2,}/g, ' ')

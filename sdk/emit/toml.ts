@@ -1,9 +1,9 @@
 /** The one way by which values reach TOML. */
-import { isInvisible, writable } from './text.ts'
+import { codePoints, isInvisible, writable } from './text.ts'
 
 /** A basic string. Throws for NUL and lone surrogates. */
 export function tomlString(text: string): string {
-  const body = [...writable(text, 'TOML string')]
+  const body = codePoints(writable(text, 'TOML string'))
     .map((character) => {
       if (character === '"' || character === '\\') return `\\${character}`
       if (character === '\n') return '\\n'

@@ -17,7 +17,10 @@ export const manifestPath = '.vla/manifest.json'
 const manifestSchema = z.strictObject({
   tool: z.string(),
   planHash: z.string(),
-  files: z.record(z.string(), z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/), kind: z.enum(['managed', 'scaffold']) })),
+  files: z.record(
+    z.string(),
+    z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/), kind: z.enum(['managed', 'scaffold']) }),
+  ),
 })
 export type Manifest = z.infer<typeof manifestSchema>
 
@@ -73,7 +76,8 @@ export async function writeProject(options: WriteOptions): Promise<WriteReport> 
     changes.push(await compare(root, file, emitted, known, options.mode))
   }
   for (const [file, entry] of Object.entries(known.files)) {
-    if (!options.files.has(file) && entry.kind === 'managed') changes.push(...(await leftOver(root, file, entry.sha256, options.mode)))
+    if (!options.files.has(file) && entry.kind === 'managed')
+      changes.push(...(await leftOver(root, file, entry.sha256, options.mode)))
   }
   changes.sort((a, b) => (a.path < b.path ? -1 : 1))
 
@@ -86,7 +90,8 @@ export async function writeProject(options: WriteOptions): Promise<WriteReport> 
 
   for (const change of changes) {
     const emitted = options.files.get(change.path)
-    if ((change.action === 'create' || change.action === 'replace') && emitted !== undefined) await put(root, change.path, emitted)
+    if ((change.action === 'create' || change.action === 'replace') && emitted !== undefined)
+      await put(root, change.path, emitted)
     if (change.action === 'delete') await remove(root, change.path)
   }
   if (manifestStale) await put(root, manifestPath, { content: next, kind: 'managed' })
@@ -94,10 +99,13 @@ export async function writeProject(options: WriteOptions): Promise<WriteReport> 
 }
 
 /** The manifest as it is written: paths sorted, hashes of what we emitted (not of what a user made of a scaffold). */
-export function manifest(options: Pick<WriteOptions, 'files' | 'tool' | 'planHash'>): string {
+function manifest(options: Pick<WriteOptions, 'files' | 'tool' | 'planHash'>): string {
   const files = [...options.files]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([file, { content, kind }]) => `    ${JSON.stringify(file)}: { "sha256": "${sha256(content)}", "kind": "${kind}" }`)
+    .map(
+      ([file, { content, kind }]) =>
+        `    ${JSON.stringify(file)}: { "sha256": "${sha256(content)}", "kind": "${kind}" }`,
+    )
   return `{\n  "tool": ${JSON.stringify(options.tool)},\n  "planHash": ${JSON.stringify(options.planHash)},\n  "files": {\n${files.join(',\n')}\n  }\n}\n`
 }
 
@@ -110,13 +118,14 @@ async function look(root: string, file: string): Promise<Entry> {
   const steps = file.split('/')
   for (let depth = 1; depth <= steps.length; depth++) {
     const here = path.join(root, ...steps.slice(0, depth))
-    const found = await lstat(here).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return undefined
+    const found = await lstat(here).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
       throw error
     })
     if (found === undefined) return { state: 'missing' }
     const name = steps.slice(0, depth).join('/')
-    if (found.isSymbolicLink()) return { state: 'unsafe', message: `${name} is a symbolic link; nothing is read or written through it` }
+    if (found.isSymbolicLink())
+      return { state: 'unsafe', message: `${name} is a symbolic link; nothing is read or written through it` }
     if (depth < steps.length && !found.isDirectory()) return { state: 'unsafe', message: `${name} is not a folder` }
     if (depth === steps.length && !found.isFile()) return { state: 'unsafe', message: `${name} is not a file` }
   }
@@ -136,20 +145,28 @@ function pathProblem(file: string): string | undefined {
   return inside ? undefined : `${JSON.stringify(file)} does not lie in the project's folder`
 }
 
-async function compare(root: string, file: string, emitted: EmittedFile, known: Manifest, mode: WriteOptions['mode']): Promise<Change> {
+async function compare(
+  root: string,
+  file: string,
+  emitted: EmittedFile,
+  known: Manifest,
+  mode: WriteOptions['mode'],
+): Promise<Change> {
   const disk = await look(root, file)
   if (disk.state === 'unsafe') return refusal(file, disk.message)
   if (disk.state === 'missing') return change(file, 'create', mode === 'diff' ? unified(file, '', emitted.content) : '')
   const text = disk.content.toString('utf8')
   if (emitted.kind === 'scaffold' || text === emitted.content) return change(file, 'unchanged', '')
   const entry = Object.hasOwn(known.files, file) ? known.files[file] : undefined
-  if (entry === undefined) return refusal(file, `${file} was here before and is not ours: move it away, or build into another folder`)
+  if (entry === undefined)
+    return refusal(file, `${file} was here before and is not ours: move it away, or build into another folder`)
   const difference = unified(file, text, emitted.content)
   if (entry.kind === 'managed' && entry.sha256 !== sha256(disk.content)) {
     const message = `${file} was edited by hand. What must stay belongs in pipeline.ts or hooks.py; delete the file to have it written again`
     return { path: file, action: 'conflict', message, diff: difference }
   }
-  if (entry.kind === 'scaffold') return refusal(file, `${file} was given to you as yours and would now be overwritten: move it away`)
+  if (entry.kind === 'scaffold')
+    return refusal(file, `${file} was given to you as yours and would now be overwritten: move it away`)
   return change(file, 'replace', mode === 'diff' ? difference : '')
 }
 
@@ -158,8 +175,16 @@ async function leftOver(root: string, file: string, hash: string, mode: WriteOpt
   const disk = await look(root, file)
   if (disk.state === 'missing') return []
   if (disk.state === 'unsafe') return [refusal(file, `${manifestPath} names ${file}: ${disk.message}`)]
-  if (sha256(disk.content) === hash) return [change(file, 'delete', mode === 'diff' ? unified(file, disk.content.toString('utf8'), '') : '')]
-  return [{ path: file, action: 'keep', message: `${file} is no longer generated but was edited by hand: it stays, and is yours from now on`, diff: '' }]
+  if (sha256(disk.content) === hash)
+    return [change(file, 'delete', mode === 'diff' ? unified(file, disk.content.toString('utf8'), '') : '')]
+  return [
+    {
+      path: file,
+      action: 'keep',
+      message: `${file} is no longer generated but was edited by hand: it stays, and is yours from now on`,
+      diff: '',
+    },
+  ]
 }
 
 async function readManifest(root: string): Promise<Manifest | string> {

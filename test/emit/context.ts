@@ -12,7 +12,9 @@ export const context: EmitContext = {
 
 /** The Python that was emitted, copied modules left out. */
 export function emittedPython(files: EmittedFiles): { name: string; source: string }[] {
-  return [...files].filter(([file]) => /^[^/]+\.py$/.test(file)).map(([file, { content }]) => ({ name: file, source: content }))
+  return [...files]
+    .filter(([file]) => /^[^/]+\.py$/.test(file))
+    .map(([file, { content }]) => ({ name: file, source: content }))
 }
 
 /** The text of a file that must be there. */

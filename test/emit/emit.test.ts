@@ -5,10 +5,12 @@ import { formatPython } from '../../sdk/emit/python/format.ts'
 import { checkpointBytes, cudaName } from '../../sdk/emit/python/preflight.ts'
 import type { Note, Pipeline } from '../../sdk/plan/plan.ts'
 import { context, emittedPython, text } from './context.ts'
-import { planOf, plans } from './plans.ts'
+import { firstOf, planOf, plans } from './plans.ts'
 import { askPython, compilePython, hostile, parseBash, ruff, shellcheck } from './tools.ts'
 
-const built = Object.fromEntries(Object.entries(plans).map(([name, make]) => [name, emit(planOf(make()), context)])) as Record<keyof typeof plans, EmittedFiles>
+const built = Object.fromEntries(
+  Object.entries(plans).map(([name, make]) => [name, emit(planOf(make()), context)]),
+) as Record<keyof typeof plans, EmittedFiles>
 const names = Object.keys(plans) as (keyof typeof plans)[]
 
 describe.each(names)('%s', (name) => {
@@ -84,11 +86,28 @@ describe('only what is asked for', () => {
       'train.py',
     ])
     const train = text(files, 'train.py')
-    for (const word of ['lora', 'Lora', 'add_recompute', 'holdout', 'held_out', 'Augmentation', 'Frozen', 'WeightAudit', 'TensorBoard', 'workers', 'weight=', 'episodes']) {
+    for (const word of [
+      'lora',
+      'Lora',
+      'add_recompute',
+      'holdout',
+      'held_out',
+      'Augmentation',
+      'Frozen',
+      'WeightAudit',
+      'TensorBoard',
+      'workers',
+      'weight=',
+      'episodes',
+    ]) {
       expect(train).not.toContain(word)
     }
-    expect([...files.keys()].filter((file) => /vla_runtime\/(pack|rollout|simulation|lora|recompute)/.test(file))).toEqual([])
-    expect(/dependencies = \[\n[^$]*?\n\]/.exec(text(files, 'pyproject.toml'))?.[0]).not.toMatch(/mujoco|metaworld|peft|tensorboard|pytest/)
+    expect(
+      [...files.keys()].filter((file) => /vla_runtime\/(pack|rollout|simulation|lora|recompute)/.test(file)),
+    ).toEqual([])
+    expect(/dependencies = \[\n[^$]*?\n\]/.exec(text(files, 'pyproject.toml'))?.[0]).not.toMatch(
+      /mujoco|metaworld|peft|tensorboard|pytest/,
+    )
   })
 
   test('LoRA, weights, DDP', () => {
@@ -108,7 +127,9 @@ describe('only what is asked for', () => {
   test('weights of parts', () => {
     const train = text(built.own, 'train.py')
     expect(train).toContain('WeightAudit("../../weights/siglip", None, model, part="vision_backbone.featurizer")')
-    expect(train).toContain('WeightAudit("facebook/dinov2-base", "abc", model, part="vision_backbone.fused_featurizer")')
+    expect(train).toContain(
+      'WeightAudit("facebook/dinov2-base", "abc", model, part="vision_backbone.fused_featurizer")',
+    )
     expect(train).toContain('WeightAudit("../../weights/llm", None, model, part="language_model")')
     expect(train).toContain('reduce=torch.float64')
     expect(train).toContain('root="../../../arm_a"')
@@ -159,7 +180,9 @@ describe('what cannot be emitted', () => {
 
   test.each(['a\0b', '\ud800'])('text that no file can carry: %j', (bad) => {
     const pipeline = plans.small()
-    expect(() => emit(planOf({ ...pipeline, model: { ...pipeline.model, prompt: `{instruction}${bad}` } }), context)).toThrow(UnwritableValue)
+    expect(() =>
+      emit(planOf({ ...pipeline, model: { ...pipeline.model, prompt: `{instruction}${bad}` } }), context),
+    ).toThrow(UnwritableValue)
   })
 })
 
@@ -167,19 +190,39 @@ describe('what cannot be emitted', () => {
 function poisoned(word: string): Pipeline {
   const base = plans.openvla()
   const own = plans.own()
-  const tower = own.model.vision.towers[1]!
+  const tower = firstOf(own.model.vision.towers.slice(1))
   return {
     ...base,
     model: {
       ...base.model,
       cameras: [word, `${word}2`],
-      vision: { ...base.model.vision, towers: [{ ...tower, name: word, revision: word, weights: word, options: { [word]: word, list: [word, null, true, 1.5] } }] },
+      vision: {
+        ...base.model.vision,
+        towers: [
+          {
+            ...tower,
+            name: word,
+            revision: word,
+            weights: word,
+            options: { [word]: word, list: [word, null, true, 1.5] },
+          },
+        ],
+      },
       language: { ...base.model.language, name: word, revision: word, config: { model_type: word, [word]: [word] } },
       prompt: `${word}{instruction}${word}`,
       weights: { source: word, revision: word, layout: 'openvla' },
     },
     datasets: [
-      { ...base.datasets[0]!, name: word, repo: word, root: word, revision: word, cameras: { [word]: word, [`${word}2`]: word }, state: word, action: word },
+      {
+        ...firstOf(base.datasets),
+        name: word,
+        repo: word,
+        root: word,
+        revision: word,
+        cameras: { [word]: word, [`${word}2`]: word },
+        state: word,
+        action: word,
+      },
     ],
     modules: base.modules.map((module, index) => ({
       ...module,
@@ -196,7 +239,10 @@ function poisoned(word: string): Pipeline {
       { kind: 'hf', dtype: 'bf16' },
       { kind: 'lerobot', dtype: 'bf16' },
     ],
-    launch: [{ kind: 'torchrun' }, { kind: 'slurm', partition: clean(word), time: '1:00:00', account: clean(word), requeue: true, setup: [] }],
+    launch: [
+      { kind: 'torchrun' },
+      { kind: 'slurm', partition: clean(word), time: '1:00:00', account: clean(word), requeue: true, setup: [] },
+    ],
     suppressed: [{ rule: word, reason: word }],
   }
 }
@@ -204,14 +250,25 @@ function poisoned(word: string): Pipeline {
 const clean = (word: string): string => word.replace(/\p{Cc}/gu, '')
 
 describe('hostile text through every emitter', () => {
-  const words = [...hostile, ...fc.sample(fc.string({ unit: 'binary' }).map((drawn) => drawn.replaceAll('\0', '')), 8)]
+  const words = [
+    ...hostile,
+    ...fc.sample(
+      fc.string({ unit: 'binary' }).map((drawn) => drawn.replaceAll('\0', '')),
+      8,
+    ),
+  ]
   const projects = words.map((word) => {
     const pipeline = poisoned(word)
     const reasons = Object.fromEntries(
-      ['/modules/0/lr', '/modules/0/freeze', '/model/prompt', '/model/action', '/training/optimizer', '/normalize/action', '/checkpoint/every'].map((pointer) => [
-        pointer,
-        { path: [word], from: 'recipe', reason: word } satisfies Note,
-      ]),
+      [
+        '/modules/0/lr',
+        '/modules/0/freeze',
+        '/model/prompt',
+        '/model/action',
+        '/training/optimizer',
+        '/normalize/action',
+        '/checkpoint/every',
+      ].map((pointer) => [pointer, { path: [word], from: 'recipe', reason: word } satisfies Note]),
     )
     return { word, pipeline, files: emit(planOf(pipeline, reasons), { ...context, source: `${word}.ts` }) }
   })
@@ -239,7 +296,9 @@ print(json.dumps(out))
 `,
       projects.map(({ files }) => text(files, 'model.py')),
     )
-    expect(seen).toEqual(projects.map(({ pipeline: { model } }) => [model.prompt, model.vision.towers[0]?.options, model.language.config]))
+    expect(seen).toEqual(
+      projects.map(({ pipeline: { model } }) => [model.prompt, model.vision.towers[0]?.options, model.language.config]),
+    )
   })
 
   test('shell parses and says nothing new', () => {
@@ -248,7 +307,9 @@ print(json.dumps(out))
       parseBash(text(files, 'launch/local.sh') + text(files, 'launch/slurm.sbatch'))
       for (const file of ['launch/local.sh', 'launch/slurm.sbatch']) {
         const script = text(files, file)
-        expect(script.split('\n').filter((line) => line.startsWith('#SBATCH'))).toHaveLength(file.endsWith('.sbatch') ? 12 : 0)
+        expect(script.split('\n').filter((line) => line.startsWith('#SBATCH'))).toHaveLength(
+          file.endsWith('.sbatch') ? 12 : 0,
+        )
         // Only comments and Slurm's option lines may hold the user's words.
         const commands = script.replace(/^#.*$/gm, '')
         if (word.trim().length > 12) expect(commands).not.toContain(word)
@@ -257,11 +318,16 @@ print(json.dumps(out))
   })
 
   test('TOML, JSON and Markdown hold', () => {
-    askPython('import json, sys, tomllib; [tomllib.loads(t) for t in json.load(sys.stdin)]; print("true")', projects.map(({ files }) => text(files, 'pyproject.toml')))
+    askPython(
+      'import json, sys, tomllib; [tomllib.loads(t) for t in json.load(sys.stdin)]; print("true")',
+      projects.map(({ files }) => text(files, 'pyproject.toml')),
+    )
     for (const { files, pipeline } of projects) {
       expect((JSON.parse(text(files, 'plan.json')) as { pipeline: Pipeline }).pipeline).toEqual(pipeline)
       const rows = text(files, 'README.md').split('\n')
-      const cells = rows.filter((row) => /^\| `+ ?modules/.test(row)).map((row) => row.replaceAll('\\|', '').split('|').length)
+      const cells = rows
+        .filter((row) => /^\| `+ ?modules/.test(row))
+        .map((row) => row.replaceAll('\\|', '').split('|').length)
       expect(new Set(cells)).toEqual(new Set([6]))
     }
   })
@@ -269,15 +335,11 @@ print(json.dumps(out))
 
 describe('sizes', () => {
   test('CUDA names', () => {
-    expect(['H100-SXM-80GB', 'A100-SXM-40GB', 'RTX-4090', 'RTX-6000-Ada', 'L40S', 'V100-SXM2-32GB', 'V100-PCIE-16GB'].map(cudaName)).toEqual([
-      'H100',
-      'A100',
-      'RTX 4090',
-      'RTX 6000 Ada',
-      'L40S',
-      'V100',
-      'V100',
-    ])
+    expect(
+      ['H100-SXM-80GB', 'A100-SXM-40GB', 'RTX-4090', 'RTX-6000-Ada', 'L40S', 'V100-SXM2-32GB', 'V100-PCIE-16GB'].map(
+        cudaName,
+      ),
+    ).toEqual(['H100', 'A100', 'RTX 4090', 'RTX 6000 Ada', 'L40S', 'V100', 'V100'])
   })
 
   test('a checkpoint holds stored parameters and two moments of what trains', () => {
@@ -287,6 +349,8 @@ describe('sizes', () => {
     // 1000 frozen in bf16, 1000 in fp32, 1000 in bf16 with adapters in fp32, 1000 in fp32
     expect(checkpointBytes(pipeline)).toBe(1000 * 2 + 1000 * 12 + 1000 * 2 + 110_828_288 * 12 + 1000 * 12)
     const open = { unknown: true, because: 'x' } as const
-    expect(checkpointBytes({ ...pipeline, modules: pipeline.modules.map((module) => ({ ...module, count: open })) })).toBeUndefined()
+    expect(
+      checkpointBytes({ ...pipeline, modules: pipeline.modules.map((module) => ({ ...module, count: open })) }),
+    ).toBeUndefined()
   })
 })

@@ -25,7 +25,9 @@ export interface Example {
 }
 
 export async function loadExample(name: string): Promise<Example> {
-  const module = (await import(/* @vite-ignore */ pathToFileURL(path.join(root, name, 'pipeline.ts')).href)) as { default: unknown }
+  const module = (await import(/* @vite-ignore */ pathToFileURL(path.join(root, name, 'pipeline.ts')).href)) as {
+    default: unknown
+  }
   return inspectExample(name, module.default)
 }
 

@@ -56,11 +56,11 @@ function kept(built: ReadonlyMap<string, string>): Map<string, string> {
   return new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-async function build(example: Example, out: string): Promise<{ files: EmittedFiles; built: Map<string, string> }> {
-  const files = emit(example.plan, context)
-  const report = await writeProject({ out, files, tool: `vla ${context.version}`, planHash: example.plan.hash, mode: 'write' })
-  expect(report.blocked).toEqual([])
-  return { files, built: await tree(out) }
+/** Writes a project and reads back what lies there. */
+async function write(example: Example, files: EmittedFiles, out: string): Promise<Map<string, string>> {
+  const options = { tool: `vla ${context.version}`, planHash: example.plan.hash, mode: 'write' } as const
+  expect((await writeProject({ out, files, ...options })).blocked).toEqual([])
+  return tree(out)
 }
 
 /** The same data with the keys of every record the other way round. Maps whose order has a meaning of its own do not exist. */
@@ -72,39 +72,47 @@ function reversed(value: unknown): unknown {
 }
 
 describe.each(exampleNames)('examples/%s', (name) => {
-  test('has no findings but what only the target can answer', async () => {
-    const { findings } = await loadExample(name)
-    expect(findings.filter(({ severity }) => severity !== 'info').map(({ id, message }) => `${id} ${message}`)).toEqual([])
+  let example: Example
+  let files: EmittedFiles
+  let built: Map<string, string>
+  beforeAll(async () => {
+    example = await loadExample(name)
+    files = emit(example.plan, context)
+    built = await write(example, files, path.join(folder, name))
+  })
+
+  test('has no findings but what only the target can answer', () => {
+    const { findings } = example
+    expect(findings.filter(({ severity }) => severity !== 'info').map(({ id, message }) => `${id} ${message}`)).toEqual(
+      [],
+    )
   })
 
   test('becomes the golden tree', async () => {
-    const { built } = await build(await loadExample(name), path.join(folder, name))
     const expected = path.join(golden, name)
-    const files = kept(built)
+    const wanted = kept(built)
     if (update) {
       await rm(expected, { recursive: true, force: true })
-      for (const [file, content] of files) {
+      for (const [file, content] of wanted) {
         await mkdir(path.dirname(path.join(expected, file)), { recursive: true })
         await writeFile(path.join(expected, file), content)
       }
     }
     const found = await tree(expected)
-    expect([...found.keys()]).toEqual([...files.keys()])
-    for (const [file, content] of files) expect(content, `${name}/${file}; if the change is meant: UPDATE_GOLDEN=1`).toBe(found.get(file))
+    expect([...found.keys()]).toEqual([...wanted.keys()])
+    for (const [file, content] of wanted) {
+      expect(content, `${name}/${file}; if the change is meant: UPDATE_GOLDEN=1`).toBe(found.get(file))
+    }
   })
 
   test('gives the same bytes in another folder, and with reordered keys', async () => {
-    const example = await loadExample(name)
-    const { built } = await build(example, path.join(folder, name))
-    const elsewhere = await build(example, path.join(folder, 'elsewhere', 'deeper', name))
-    expect(elsewhere.built).toEqual(built)
+    expect(await write(example, files, path.join(folder, 'elsewhere', 'deeper', name))).toEqual(built)
     const other = inspectExample(name, reversed(example.declaration))
     expect(other.plan.hash).toBe(example.plan.hash)
-    expect((await build(other, path.join(folder, 'reordered', name))).built).toEqual(built)
+    expect(emit(other.plan, context)).toEqual(files)
   })
 
-  test('is valid and formatted Python and shell', async () => {
-    const { files } = await build(await loadExample(name), path.join(folder, name))
+  test('is valid and formatted Python and shell', () => {
     const python = emittedPython(files)
     compilePython(python)
     for (const { name: file, source } of python) {

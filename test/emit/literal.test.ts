@@ -32,7 +32,11 @@ import { askPython, compilePython, hostile, ruff } from './tools.ts'
 const text = fc.oneof(
   fc.constantFrom(...hostile),
   fc.string({ unit: 'binary' }).map((drawn) => drawn.replaceAll('\0', '')),
-  fc.array(fc.constantFrom('"', "'", '\\', '\n', '\r', '#', '{', '}', '$', ' ', 'a', '\u2028', 'é', '🤖'), { maxLength: 12 }).map((parts) => parts.join('')),
+  fc
+    .array(fc.constantFrom('"', "'", '\\', '\n', '\r', '#', '{', '}', '$', ' ', 'a', '\u2028', 'é', '🤖'), {
+      maxLength: 12,
+    })
+    .map((parts) => parts.join('')),
 )
 
 /** Evaluates literals with `ast.literal_eval`; gives back `[type, repr that JSON can hold]` of each. */
@@ -46,7 +50,11 @@ def show(v):
     return ["dict", [[show(k), show(x)] for k, x in v.items()]]
 print(json.dumps([show(ast.literal_eval(t)) for t in json.load(sys.stdin)]))
 `
-const read = (literals: readonly Py[]): unknown[] => askPython(evaluate, literals.map((literal) => literal.text)) as unknown[]
+const read = (literals: readonly Py[]): unknown[] =>
+  askPython(
+    evaluate,
+    literals.map((literal) => literal.text),
+  ) as unknown[]
 
 const hexFloats = `
 import json, struct, sys
@@ -82,7 +90,20 @@ describe('literals mean in CPython what they are in TypeScript', () => {
   })
 
   test('integers', () => {
-    const drawn = [0, -0, 7, 999, 1000, -1000, 12_345_678, Number.MAX_SAFE_INTEGER, 2n ** 53n + 1n, -(10n ** 40n), ...fc.sample(fc.bigInt(), 500), ...fc.sample(fc.maxSafeInteger(), 500)]
+    const drawn = [
+      0,
+      -0,
+      7,
+      999,
+      1000,
+      -1000,
+      12_345_678,
+      Number.MAX_SAFE_INTEGER,
+      2n ** 53n + 1n,
+      -(10n ** 40n),
+      ...fc.sample(fc.bigInt(), 500),
+      ...fc.sample(fc.maxSafeInteger(), 500),
+    ]
     expect(read(drawn.map(int))).toEqual(drawn.map((item) => ['int', item.toString()]))
     expect(int(50_000).text).toBe('50_000')
     expect(() => int(1.5)).toThrow(UnwritableValue)
@@ -91,11 +112,40 @@ describe('literals mean in CPython what they are in TypeScript', () => {
   })
 
   test('floats', () => {
-    const drawn = [0, -0, 1, -1, 1e-7, 2e-6, 0.001, 1e21, 1e22, 5e-324, 1.7976931348623157e308, 0.1 + 0.2, ...fc.sample(fc.double({ noNaN: true, noDefaultInfinity: true }), 2000)]
+    const drawn = [
+      0,
+      -0,
+      1,
+      -1,
+      1e-7,
+      2e-6,
+      0.001,
+      1e21,
+      1e22,
+      5e-324,
+      1.7976931348623157e308,
+      0.1 + 0.2,
+      ...fc.sample(fc.double({ noNaN: true, noDefaultInfinity: true }), 2000),
+    ]
     expect(read(drawn.map(float))).toEqual(hex(drawn).map((item) => ['float', item]))
-    expect([1, -0, 1e-7, 2e-6, 0.001, 0.01, 0.9, 80, 1e21].map((item) => float(item).text)).toEqual(['1.0', '-0.0', '1e-7', '2e-6', '1e-3', '0.01', '0.9', '80.0', '1e21'])
+    expect([1, -0, 1e-7, 2e-6, 0.001, 0.01, 0.9, 80, 1e21].map((item) => float(item).text)).toEqual([
+      '1.0',
+      '-0.0',
+      '1e-7',
+      '2e-6',
+      '1e-3',
+      '0.01',
+      '0.9',
+      '80.0',
+      '1e21',
+    ])
     for (const bad of [Number.NaN, Infinity, -Infinity]) expect(() => float(bad)).toThrow(UnwritableValue)
-    expect([Number.NaN, Infinity, -Infinity, 1].map((item) => anyFloat(item).text)).toEqual(['float("nan")', 'float("inf")', 'float("-inf")', '1.0'])
+    expect([Number.NaN, Infinity, -Infinity, 1].map((item) => anyFloat(item).text)).toEqual([
+      'float("nan")',
+      'float("inf")',
+      'float("-inf")',
+      '1.0',
+    ])
   })
 
   test('nested JSON', () => {
@@ -125,31 +175,95 @@ print(json.dumps([ast.literal_eval(text) == json.loads(original, parse_int=float
 
   test('containers, booleans and None', () => {
     const items = [int(1), str('a')]
-    expect(read([list([]), list(items), tuple([]), tuple([int(1)]), tuple(items), dict([['k', list(items)]]), bool(true), bool(false), none])).toEqual([
+    expect(
+      read([
+        list([]),
+        list(items),
+        tuple([]),
+        tuple([int(1)]),
+        tuple(items),
+        dict([['k', list(items)]]),
+        bool(true),
+        bool(false),
+        none,
+      ]),
+    ).toEqual([
       ['list', []],
-      ['list', [['int', '1'], ['str', 'a']]],
+      [
+        'list',
+        [
+          ['int', '1'],
+          ['str', 'a'],
+        ],
+      ],
       ['tuple', []],
       ['tuple', [['int', '1']]],
-      ['tuple', [['int', '1'], ['str', 'a']]],
-      ['dict', [[['str', 'k'], ['list', [['int', '1'], ['str', 'a']]]]]],
+      [
+        'tuple',
+        [
+          ['int', '1'],
+          ['str', 'a'],
+        ],
+      ],
+      [
+        'dict',
+        [
+          [
+            ['str', 'k'],
+            [
+              'list',
+              [
+                ['int', '1'],
+                ['str', 'a'],
+              ],
+            ],
+          ],
+        ],
+      ],
       ['bool', true],
       ['bool', false],
       ['NoneType', null],
     ])
-    expect(value({ a: undefined, b: 1 } as Json).text).toBe('{"b": 1}')
+    expect(value({ a: undefined, b: 1 }).text).toBe('{"b": 1}')
   })
 
   test('the formatter keeps what a literal means', () => {
     const drawn = [...hostile, ...fc.sample(text, 300)]
-    const formatted = drawn.map((item) => raw(formatPython(`x = ${str(item).text}`, 'x.py').slice('x = '.length).trim()))
+    const formatted = drawn.map((item) =>
+      raw(
+        formatPython(`x = ${str(item).text}`, 'x.py')
+          .slice('x = '.length)
+          .trim(),
+      ),
+    )
     expect(read(formatted)).toEqual(drawn.map((item) => ['str', item]))
   })
 })
 
 describe('names', () => {
   test('agree with CPython', () => {
-    const drawn = ['x', '_', 'match', 'type', 'case', 'class', 'None', 'True', 'async', '', '1a', 'a b', 'a-b', 'lambda', 'print', ...fc.sample(fc.string({ maxLength: 6 }), 500)]
-    const back = askPython('import json, keyword, sys; print(json.dumps([s.isidentifier() and s.isascii() and not keyword.iskeyword(s) for s in json.load(sys.stdin)]))', drawn)
+    const drawn = [
+      'x',
+      '_',
+      'match',
+      'type',
+      'case',
+      'class',
+      'None',
+      'True',
+      'async',
+      '',
+      '1a',
+      'a b',
+      'a-b',
+      'lambda',
+      'print',
+      ...fc.sample(fc.string({ maxLength: 6 }), 500),
+    ]
+    const back = askPython(
+      'import json, keyword, sys; print(json.dumps([s.isidentifier() and s.isascii() and not keyword.iskeyword(s) for s in json.load(sys.stdin)]))',
+      drawn,
+    )
     expect(drawn.map(isIdentifier)).toEqual(back)
   })
 
@@ -212,11 +326,17 @@ describe('documents', () => {
   test('collect imports in the order that ruff wants', () => {
     const document = new Document('About "this"\n\nand \\ that """')
     document
-      .line(py`a = ${use('torch')}.nn, ${use('hooks')}, ${use('vla_runtime.mesh', 'device_mesh')}, ${use('vla_runtime.mesh', 'Alpha')}`)
-      .line(py`b = ${use('model', 'CAMERAS')}, ${use('model', 'build_model')}, ${use('pathlib', 'Path')}, ${use('model', 'CAMERAS')}`)
+      .line(
+        py`a = ${use('torch')}.nn, ${use('hooks')}, ${use('vla_runtime.mesh', 'device_mesh')}, ${use('vla_runtime.mesh', 'Alpha')}`,
+      )
+      .line(
+        py`b = ${use('model', 'CAMERAS')}, ${use('model', 'build_model')}, ${use('pathlib', 'Path')}, ${use('model', 'CAMERAS')}`,
+      )
     const formatted = formatPython(document.render(), 'x.py')
     expect(ruff('x.py', formatted)).toEqual([])
-    expect(formatted).toContain('from pathlib import Path\n\nimport torch\n\nimport hooks\nfrom model import CAMERAS, build_model\nfrom vla_runtime.mesh import Alpha, device_mesh\n')
+    expect(formatted).toContain(
+      'from pathlib import Path\n\nimport torch\n\nimport hooks\nfrom model import CAMERAS, build_model\nfrom vla_runtime.mesh import Alpha, device_mesh\n',
+    )
     expect(formatPython(formatted, 'x.py')).toBe(formatted)
   })
 
@@ -224,7 +344,13 @@ describe('documents', () => {
     const document = new Document('x')
     document.block(py`def f() -> None:`, (body) => {
       body.line(py`a = 1`, 'short').line(py`b = 2`, 'long '.repeat(40))
-      body.line(py`c = ${call(name('dict'), [{ keyword: 'k', value: int(1), comment: 'one' }, { keyword: 'l', value: int(2) }])}`, 'about c')
+      body.line(
+        py`c = ${call(name('dict'), [
+          { keyword: 'k', value: int(1), comment: 'one' },
+          { keyword: 'l', value: int(2) },
+        ])}`,
+        'about c',
+      )
     })
     const formatted = formatPython(document.render(), 'x.py')
     expect(formatted).toContain('    a = 1  # short\n    # long')
@@ -236,7 +362,9 @@ describe('documents', () => {
     const sources = [...hostile, ...fc.sample(text, 200)].map((item, index) => {
       const document = new Document(`x: ${item}`)
       document.line(py`a = ${str(item)}`, item).note(item)
-      document.block(py`def f() -> None:`, (body) => body.line(py`${call(name('print'), [{ keyword: 'end', value: str(item), comment: item }])}`))
+      document.block(py`def f() -> None:`, (body) =>
+        body.line(py`${call(name('print'), [{ keyword: 'end', value: str(item), comment: item }])}`),
+      )
       return { name: `x${index}.py`, source: formatPython(document.render(), 'x.py') }
     })
     compilePython(sources)

@@ -6,6 +6,13 @@ export function planOf(pipeline: Pipeline, notes: Record<string, Note> = {}): Pl
   return planSchema.parse({ schemaVersion: 1, hash: canonicalHash(pipeline), pipeline, notes })
 }
 
+/** The first of a list that has one. */
+export function firstOf<T>(items: readonly T[]): T {
+  const [item] = items
+  if (item === undefined) throw new Error('the list is empty')
+  return item
+}
+
 const moduleDefaults = {
   dead: [],
   blocks: [],
@@ -23,7 +30,7 @@ const moduleDefaults = {
 } as const satisfies Partial<PlanModule>
 
 /** The quickstart: a convolutional map tower, soft-argmax, regression, two CPU processes. */
-export function small(): Pipeline {
+function small(): Pipeline {
   return {
     name: 'small',
     model: {
@@ -54,7 +61,14 @@ export function small(): Pipeline {
         source: 'config',
         name: null,
         revision: null,
-        config: { model_type: 'llama', hidden_size: 128, num_hidden_layers: 2, num_attention_heads: 4, intermediate_size: 256, vocab_size: 320 },
+        config: {
+          model_type: 'llama',
+          hidden_size: 128,
+          num_hidden_layers: 2,
+          num_attention_heads: 4,
+          intermediate_size: 256,
+          vocab_size: 320,
+        },
         tokenizer: 'bytes',
         spareTokens: 0,
         hidden: 128,
@@ -95,7 +109,13 @@ export function small(): Pipeline {
         fingerprint: 'f'.repeat(64),
       },
     ],
-    normalize: { state: 'meanStd', action: 'minMax', constant: 'refuse', actionMask: [true, true, true, true], clip: false },
+    normalize: {
+      state: 'meanStd',
+      action: 'minMax',
+      constant: 'refuse',
+      actionMask: [true, true, true, true],
+      clip: false,
+    },
     augment: null,
     loader: { workers: 0 },
     modules: [
@@ -112,7 +132,15 @@ export function small(): Pipeline {
         ],
       },
       { ...moduleDefaults, name: 'projector', parameters: ['projector.*', 'state_projector.*'] },
-      { ...moduleDefaults, name: 'language', parameters: ['language_model.*'], blocks: ['language_model.model.layers.*'], liveBlocks: [2], weightDecay: 0.1, dtype: 'bf16' },
+      {
+        ...moduleDefaults,
+        name: 'language',
+        parameters: ['language_model.*'],
+        blocks: ['language_model.model.layers.*'],
+        liveBlocks: [2],
+        weightDecay: 0.1,
+        dtype: 'bf16',
+      },
       { ...moduleDefaults, name: 'action', parameters: ['action_head.*'] },
     ],
     hardware: { kind: 'cpus', processes: 2, nodes: 1 },
@@ -131,7 +159,15 @@ export function small(): Pipeline {
     },
     checkpoint: { every: 200, keep: 3 },
     track: [{ kind: 'tensorboard' }, { kind: 'jsonl' }],
-    evaluate: { env: 'metaworld', tasks: ['reach-v3'], episodes: 5, maxSteps: 100, imageSize: 64, firstSeed: 10_000, actionSteps: 8 },
+    evaluate: {
+      env: 'metaworld',
+      tasks: ['reach-v3'],
+      episodes: 5,
+      maxSteps: 100,
+      imageSize: 64,
+      firstSeed: 10_000,
+      actionSteps: 8,
+    },
     exports: [
       { kind: 'hf', dtype: 'fp32' },
       { kind: 'lerobot', dtype: 'fp32' },
@@ -142,14 +178,18 @@ export function small(): Pipeline {
 }
 
 /** As little as a pipeline can ask for: nothing optional is declared. */
-export function bare(): Pipeline {
+function bare(): Pipeline {
   const base = small()
   return {
     ...base,
     name: 'bare',
     model: { ...base.model, stateDim: 0 },
     datasets: base.datasets.map((dataset) => ({ ...dataset, state: null, holdout: [] })),
-    modules: base.modules.map((module) => ({ ...module, recompute: 'none', freeze: [{ from: 0, trains: 'all', rewarm: 0 }] })),
+    modules: base.modules.map((module) => ({
+      ...module,
+      recompute: 'none',
+      freeze: [{ from: 0, trains: 'all', rewarm: 0 }],
+    })),
     training: { ...base.training, schedule: { kind: 'constant', warmup: 0 }, clip: null, validateEvery: 0 },
     track: [{ kind: 'jsonl' }],
     evaluate: null,
@@ -159,10 +199,9 @@ export function bare(): Pipeline {
 }
 
 /** OpenVLA on eight GPUs under Slurm, weights from the hub, frozen phases and dead parameters. */
-export function openvla(): Pipeline {
+function openvla(): Pipeline {
   const base = small()
-  const tower = base.model.vision.towers[0]
-  if (tower === undefined) throw new Error('unreachable')
+  const tower = firstOf(base.model.vision.towers)
   return {
     ...base,
     name: 'openvla-bridge',
@@ -172,13 +211,41 @@ export function openvla(): Pipeline {
       cameras: ['primary'],
       vision: {
         towers: [
-          { ...tower, name: 'vit_large_patch14_reg4_dinov2.lvd142m', imageSize: 224, output: 'tokens', layer: -2, width: 1024, tokens: 256, options: { act_layer: 'gelu' } },
-          { ...tower, name: 'vit_so400m_patch14_siglip_224', imageSize: 224, output: 'tokens', layer: -2, mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5], width: 1152, tokens: 256 },
+          {
+            ...tower,
+            name: 'vit_large_patch14_reg4_dinov2.lvd142m',
+            imageSize: 224,
+            output: 'tokens',
+            layer: -2,
+            width: 1024,
+            tokens: 256,
+            options: { act_layer: 'gelu' },
+          },
+          {
+            ...tower,
+            name: 'vit_so400m_patch14_siglip_224',
+            imageSize: 224,
+            output: 'tokens',
+            layer: -2,
+            mean: [0.5, 0.5, 0.5],
+            std: [0.5, 0.5, 0.5],
+            width: 1152,
+            tokens: 256,
+          },
         ],
         fuse: 'channels',
       },
       projector: { kind: 'fusedMlp' },
-      language: { ...base.model.language, name: 'openvla/openvla-7b', source: 'config', tokenizer: 'pretrained', hidden: 4096, layers: 32, heads: 32, vocab: 32_064 },
+      language: {
+        ...base.model.language,
+        name: 'openvla/openvla-7b',
+        source: 'config',
+        tokenizer: 'pretrained',
+        hidden: 4096,
+        layers: 32,
+        heads: 32,
+        vocab: 32_064,
+      },
       action: { decoder: 'tokens', bins: 256, chunk: 1, vocabulary: 32_000, stopToken: 2 },
       mask: 'causal',
       promptLower: true,
@@ -189,7 +256,7 @@ export function openvla(): Pipeline {
     },
     datasets: [
       {
-        ...base.datasets[0]!,
+        ...firstOf(base.datasets),
         name: 'bridge',
         repo: 'lerobot/bridge',
         root: null,
@@ -200,7 +267,13 @@ export function openvla(): Pipeline {
         fingerprint: { unknown: true, because: 'the lock has no entry for it' },
       },
     ],
-    normalize: { state: 'quantiles', action: 'quantiles', constant: 'pass', actionMask: [true, true, true, true, true, true, false], clip: true },
+    normalize: {
+      state: 'quantiles',
+      action: 'quantiles',
+      constant: 'pass',
+      actionMask: [true, true, true, true, true, true, false],
+      clip: true,
+    },
     augment: { crop: 0.9, brightness: 0.2, contrast: 0.2, saturation: 0.2, hue: 0.05 },
     loader: { workers: 4 },
     modules: [
@@ -223,30 +296,84 @@ export function openvla(): Pipeline {
         deadCount: 43_080_480,
       },
       { ...moduleDefaults, name: 'projector', parameters: ['projector.*'], lr: 1e-4, dtype: 'bf16', count: 70_000_000 },
-      { ...moduleDefaults, name: 'language', parameters: ['language_model.*'], blocks: ['language_model.model.layers.*'], liveBlocks: [32], lr: 2e-5, weightDecay: 0.1, dtype: 'bf16', recompute: 'full', count: 6_740_000_000 },
+      {
+        ...moduleDefaults,
+        name: 'language',
+        parameters: ['language_model.*'],
+        blocks: ['language_model.model.layers.*'],
+        liveBlocks: [32],
+        lr: 2e-5,
+        weightDecay: 0.1,
+        dtype: 'bf16',
+        recompute: 'full',
+        count: 6_740_000_000,
+      },
     ],
-    hardware: { kind: 'gpus', gpu: 'H100-SXM-80GB', perNode: 8, nodes: 2, memoryBytes: 80 * 2 ** 30, hostMemoryBytes: null, network: 'ib-400' },
+    hardware: {
+      kind: 'gpus',
+      gpu: 'H100-SXM-80GB',
+      perNode: 8,
+      nodes: 2,
+      memoryBytes: 80 * 2 ** 30,
+      hostMemoryBytes: null,
+      network: 'ib-400',
+    },
     parallel: { kind: 'fsdp2', shard: 'gradOp', world: 16 },
-    training: { ...base.training, updates: 50_000, globalBatch: 256, microBatch: 16, accumulation: 1, schedule: { kind: 'linear', warmup: 1_500, floor: 0.1 }, validateEvery: 1_000 },
+    training: {
+      ...base.training,
+      updates: 50_000,
+      globalBatch: 256,
+      microBatch: 16,
+      accumulation: 1,
+      schedule: { kind: 'linear', warmup: 1_500, floor: 0.1 },
+      validateEvery: 1_000,
+    },
     checkpoint: { every: 1_000, keep: 3 },
     track: [{ kind: 'jsonl' }, { kind: 'wandb', project: 'openvla', entity: 'team' }],
     evaluate: null,
     exports: [{ kind: 'hf', dtype: 'bf16' }],
-    launch: [{ kind: 'torchrun' }, { kind: 'slurm', partition: 'gpu', time: '24:00:00', account: 'robots', requeue: true, setup: ['module load cuda/12.8'] }],
+    launch: [
+      { kind: 'torchrun' },
+      {
+        kind: 'slurm',
+        partition: 'gpu',
+        time: '24:00:00',
+        account: 'robots',
+        requeue: true,
+        setup: ['module load cuda/12.8'],
+      },
+    ],
     suppressed: [{ rule: 'VLA123', reason: 'measured on our cluster' }],
   }
 }
 
 /** LoRA under DDP, the head of OpenVLA-OFT, a frozen tower, float64 nowhere. */
-export function lora(): Pipeline {
+function lora(): Pipeline {
   const base = openvla()
   return {
     ...base,
     name: 'openvla-lora',
-    model: { ...base.model, action: { decoder: 'regression', chunk: 8, hidden: 4096, blocks: 2, queries: 'zero', slots: 7 }, stateDim: 8 },
-    datasets: base.datasets.map((dataset) => ({ ...dataset, state: 'observation.state', holdout: [], selected: [3, 5, 8] })),
+    model: {
+      ...base.model,
+      action: { decoder: 'regression', chunk: 8, hidden: 4096, blocks: 2, queries: 'zero', slots: 7 },
+      stateDim: 8,
+    },
+    datasets: base.datasets.map((dataset) => ({
+      ...dataset,
+      state: 'observation.state',
+      holdout: [],
+      selected: [3, 5, 8],
+    })),
     modules: [
-      { ...moduleDefaults, name: 'vision', parameters: ['vision_backbone.*'], lr: null, dtype: 'bf16', storage: 'bf16', freeze: [{ from: 0, trains: 'none', rewarm: 0 }] },
+      {
+        ...moduleDefaults,
+        name: 'vision',
+        parameters: ['vision_backbone.*'],
+        lr: null,
+        dtype: 'bf16',
+        storage: 'bf16',
+        freeze: [{ from: 0, trains: 'none', rewarm: 0 }],
+      },
       { ...moduleDefaults, name: 'projector', parameters: ['projector.*', 'state_projector.*'] },
       {
         ...moduleDefaults,
@@ -262,7 +389,15 @@ export function lora(): Pipeline {
       },
       { ...moduleDefaults, name: 'action', parameters: ['action_head.*'] },
     ],
-    hardware: { kind: 'gpus', gpu: 'RTX-4090', perNode: 1, nodes: 1, memoryBytes: { unknown: true, because: 'not in the catalog' }, hostMemoryBytes: null, network: null },
+    hardware: {
+      kind: 'gpus',
+      gpu: 'RTX-4090',
+      perNode: 1,
+      nodes: 1,
+      memoryBytes: { unknown: true, because: 'not in the catalog' },
+      hostMemoryBytes: null,
+      network: null,
+    },
     parallel: { kind: 'ddp', world: 1 },
     training: { ...base.training, validateEvery: 0, accumulation: 16 },
     launch: [{ kind: 'slurm', partition: 'gpu', time: '2-00:00:00', account: null, requeue: false, setup: [] }],
@@ -271,11 +406,10 @@ export function lora(): Pipeline {
 }
 
 /** An own VLA with parts from several places: two cameras, two datasets, flow matching, fp64 in a module. */
-export function own(): Pipeline {
+function own(): Pipeline {
   const base = small()
-  const tower = base.model.vision.towers[0]
-  const dataset = base.datasets[0]
-  if (tower === undefined || dataset === undefined) throw new Error('unreachable')
+  const tower = firstOf(base.model.vision.towers)
+  const dataset = firstOf(base.datasets)
   return {
     ...base,
     name: 'own-vla',
@@ -285,19 +419,51 @@ export function own(): Pipeline {
       vision: {
         towers: [
           { ...tower, name: 'vit_base_patch16_siglip_224', output: 'tokens', layer: -2, weights: './weights/siglip' },
-          { ...tower, source: 'transformers', name: 'facebook/dinov2-base', revision: 'abc', output: 'tokens', layer: -1, weights: 'facebook/dinov2-base' },
+          {
+            ...tower,
+            source: 'transformers',
+            name: 'facebook/dinov2-base',
+            revision: 'abc',
+            output: 'tokens',
+            layer: -1,
+            weights: 'facebook/dinov2-base',
+          },
           { ...tower, name: 'vit_tiny_patch16_224', output: 'tokens', layer: -2 },
         ],
         fuse: 'sequence',
       },
       projector: { kind: 'mlp', layers: 2 },
       language: { ...base.model.language, source: 'pretrained', name: './weights/llm', tokenizer: 'pretrained' },
-      action: { decoder: 'flowMatching', attention: 'cross', chunk: 50, hidden: 256, layers: 4, heads: 4, steps: 10, timeAlpha: 1.5, timeBeta: 1 },
+      action: {
+        decoder: 'flowMatching',
+        attention: 'cross',
+        chunk: 50,
+        hidden: 256,
+        layers: 4,
+        heads: 4,
+        steps: 10,
+        timeAlpha: 1.5,
+        timeBeta: 1,
+      },
       mask: 'prefix',
     },
     datasets: [
-      { ...dataset, name: 'arm_a', root: '../arm_a', weight: 3, cameras: { front: 'observation.images.cam_high', wrist: 'observation.images.cam_right' } },
-      { ...dataset, name: 'arm_b', repo: 'org/arm_b', root: '/data/arm_b', weight: 0.5, cameras: { front: 'observation.images.main', wrist: 'observation.images.hand' }, holdout: [] },
+      {
+        ...dataset,
+        name: 'arm_a',
+        root: '../arm_a',
+        weight: 3,
+        cameras: { front: 'observation.images.cam_high', wrist: 'observation.images.cam_right' },
+      },
+      {
+        ...dataset,
+        name: 'arm_b',
+        repo: 'org/arm_b',
+        root: '/data/arm_b',
+        weight: 0.5,
+        cameras: { front: 'observation.images.main', wrist: 'observation.images.hand' },
+        holdout: [],
+      },
     ],
     modules: base.modules.map((module) => ({ ...module, dtype: 'fp64', storage: 'fp64' })),
     training: { ...base.training, optimizer: { ...base.training.optimizer, decayBiasAndNorm: true } },

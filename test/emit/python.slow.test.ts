@@ -17,18 +17,31 @@ const names = Object.keys(plans) as (keyof typeof plans)[]
 let folder: string
 let errors: string[]
 beforeAll(async () => {
-  if (!existsSync(interpreter)) throw new Error(`these tests need the Python environment in ${path.dirname(path.dirname(interpreter))}: vla env`)
+  if (!existsSync(interpreter))
+    throw new Error(`these tests need the Python environment in ${path.dirname(path.dirname(interpreter))}: vla env`)
   folder = await mkdtemp(path.join(tmpdir(), 'vla-python-'))
   const write = async (name: keyof typeof plans, out: string): Promise<void> => {
     const plan = planOf(plans[name]())
-    await writeProject({ out: path.join(folder, out), files: emit(plan, context), tool: 'vla', planHash: plan.hash, mode: 'write' })
+    await writeProject({
+      out: path.join(folder, out),
+      files: emit(plan, context),
+      tool: 'vla',
+      planHash: plan.hash,
+      mode: 'write',
+    })
   }
   for (const name of names) await write(name, name)
   // One more with mistakes in it, to see that they would be found.
   await write('bare', 'wrong')
   const train = path.join(folder, 'wrong/train.py')
   const source = await readFile(train, 'utf8')
-  await writeFile(train, source.replace('import device_mesh,', 'import device_mess,').replace('schedule.step()', 'schedule.stepp()').replace('run: ', 'run'))
+  await writeFile(
+    train,
+    source
+      .replace('import device_mesh,', 'import device_mess,')
+      .replace('schedule.step()', 'schedule.stepp()')
+      .replace('run: ', 'run'),
+  )
   const hooks = path.join(folder, 'wrong/hooks.py')
   await writeFile(hooks, (await readFile(hooks, 'utf8')).replace('update: int', 'update'))
 
@@ -62,11 +75,20 @@ interface Report {
 
 /** Errors as `file:line: message (rule)`. */
 function pyright(project: string): string[] {
-  const cli = createRequire(import.meta.url).resolve('pyright/package.json').replace('package.json', 'index.js')
-  const { stdout } = spawnSync(process.execPath, [cli, '--outputjson', '--pythonpath', interpreter, '--project', project], { encoding: 'utf8', maxBuffer: 1 << 28 })
+  const cli = createRequire(import.meta.url)
+    .resolve('pyright/package.json')
+    .replace('package.json', 'index.js')
+  const { stdout } = spawnSync(
+    process.execPath,
+    [cli, '--outputjson', '--pythonpath', interpreter, '--project', project],
+    { encoding: 'utf8', maxBuffer: 1 << 28 },
+  )
   return (JSON.parse(stdout) as Report).generalDiagnostics
     .filter(({ severity }) => severity === 'error')
-    .map(({ file, range, message, rule }) => `${path.relative(project, file)}:${range.start.line + 1}: ${message} (${rule ?? ''})`)
+    .map(
+      ({ file, range, message, rule }) =>
+        `${path.relative(project, file)}:${range.start.line + 1}: ${message} (${rule ?? ''})`,
+    )
 }
 
 describe('pyright, unresolved imports and untyped parameters included', () => {

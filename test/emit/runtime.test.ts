@@ -4,7 +4,8 @@ import { context } from './context.ts'
 
 const runtime = new Map(
   Object.entries({
-    'run.py': 'import torch\nfrom . import points, plans\nfrom .tracking import (\n    JsonLines,  # always\n    Tracker,\n)\n',
+    'run.py':
+      'import torch\nfrom . import points, plans\nfrom .tracking import (\n    JsonLines,  # always\n    Tracker,\n)\n',
     'points.py': '',
     'plans.py': 'def f() -> None:\n    from .errors import UserError\n',
     'contract.json': '{}',
@@ -26,7 +27,14 @@ const needed = (...scripts: string[]): string[] => [...neededRuntime(runtime, sc
 
 describe('the runtime modules that a project needs', () => {
   test('imports are followed, in functions and over several lines too', () => {
-    expect(needed('from vla_runtime.run import start_run\n')).toEqual(['run.py', 'points.py', 'plans.py', 'contract.json', 'tracking.py', 'errors.py'])
+    expect(needed('from vla_runtime.run import start_run\n')).toEqual([
+      'run.py',
+      'points.py',
+      'plans.py',
+      'contract.json',
+      'tracking.py',
+      'errors.py',
+    ])
   })
 
   test('a module as a name, and as a module', () => {

@@ -86,7 +86,10 @@ describe('TOML', () => {
   test('strings mean their text', () => {
     const drawn = [...hostile, ...fc.sample(text, 500)]
     const source = `${drawn.map((item, index) => `k${index} = ${tomlString(item)}`).join('\n')}\nall = ${tomlStrings(drawn)}\nnone = ${tomlStrings([])}\n`
-    const back = askPython('import json, sys, tomllib; print(json.dumps(tomllib.loads(json.load(sys.stdin))))', source) as Record<string, unknown>
+    const back = askPython(
+      'import json, sys, tomllib; print(json.dumps(tomllib.loads(json.load(sys.stdin))))',
+      source,
+    ) as Record<string, unknown>
     expect(drawn.map((_, index) => back[`k${index}`])).toEqual(drawn)
     expect(back['all']).toEqual(drawn)
     expect(back['none']).toEqual([])

@@ -21,7 +21,11 @@ beforeEach(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'vla-slurm-'))
   await mkdir(path.join(folder, 'bin'))
   for (const [name, body] of Object.entries(programs)) {
-    await writeFile(path.join(folder, 'bin', name), `#!/usr/bin/env bash\nprintf '%s\\n' "${name} $*" >> calls\n${body}\n`, { mode: 0o755 })
+    await writeFile(
+      path.join(folder, 'bin', name),
+      `#!/usr/bin/env bash\nprintf '%s\\n' "${name} $*" >> calls\n${body}\n`,
+      { mode: 0o755 },
+    )
   }
   await writeFile(path.join(folder, 'train.py'), '')
 })
@@ -29,8 +33,14 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function submit(pipeline: 'openvla' | 'lora', options: { signal?: NodeJS.Signals; env?: Record<string, string> } = {}): Promise<{ status: number | null; calls: string[]; stderr: string }> {
-  const script = text(emit(planOf(plans[pipeline]()), context), 'launch/slurm.sbatch').replace('module load cuda/12.8', 'export FROM_SETUP=1')
+async function submit(
+  pipeline: 'openvla' | 'lora',
+  options: { signal?: NodeJS.Signals; env?: Record<string, string> } = {},
+): Promise<{ status: number | null; calls: string[]; stderr: string }> {
+  const script = text(emit(planOf(plans[pipeline]()), context), 'launch/slurm.sbatch').replace(
+    'module load cuda/12.8',
+    'export FROM_SETUP=1',
+  )
   await writeFile(path.join(folder, 'script'), script)
   const child = spawn('bash', ['script', '--allow-change', 'a b'], {
     cwd: folder,
@@ -53,7 +63,9 @@ async function submit(pipeline: 'openvla' | 'lora', options: { signal?: NodeJS.S
     child.kill(options.signal)
   }
   const status = await ended
-  const calls = (await readFile(path.join(folder, 'calls'), 'utf8').catch(() => '')).split('\n').filter((line) => line !== '')
+  const calls = (await readFile(path.join(folder, 'calls'), 'utf8').catch(() => ''))
+    .split('\n')
+    .filter((line) => line !== '')
   return { status, calls, stderr }
 }
 
@@ -67,11 +79,18 @@ describe('launch/slurm.sbatch', () => {
     ])
   })
 
-  test.each(['USR1', 'TERM'] as const)('%s while the job is running: stops the step and goes back into the queue', async (name) => {
-    const { status, calls } = await submit('openvla', { signal: `SIG${name}` })
-    expect(calls.slice(2)).toEqual(['squeue --noheader --jobs=4711 --format=%T', 'scancel --signal=TERM 4711.0', 'scontrol requeue 4711'])
-    expect(status).toBe(143)
-  })
+  test.each(['USR1', 'TERM'] as const)(
+    '%s while the job is running: stops the step and goes back into the queue',
+    async (name) => {
+      const { status, calls } = await submit('openvla', { signal: `SIG${name}` })
+      expect(calls.slice(2)).toEqual([
+        'squeue --noheader --jobs=4711 --format=%T',
+        'scancel --signal=TERM 4711.0',
+        'scontrol requeue 4711',
+      ])
+      expect(status).toBe(143)
+    },
+  )
 
   test('a job that its owner cancelled stays cancelled', async () => {
     const { calls } = await submit('openvla', { signal: 'SIGTERM', env: { JOB_STATE: 'COMPLETING' } })

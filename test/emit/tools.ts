@@ -42,7 +42,10 @@ export function parseBash(source: string): void {
 
 /** What shellcheck says, one finding a line; undefined where it is not installed. */
 export function shellcheck(source: string): string | undefined {
-  const { status, stdout, error } = spawnSync('shellcheck', ['--shell=bash', '--format=gcc', '-'], { input: source, encoding: 'utf8' })
+  const { status, stdout, error } = spawnSync('shellcheck', ['--shell=bash', '--format=gcc', '-'], {
+    input: source,
+    encoding: 'utf8',
+  })
   if (error !== undefined) return undefined
   return status === 0 ? '' : stdout
 }
@@ -63,7 +66,9 @@ export function ruff(name: string, source: string): string[] {
     PositionEncoding.Utf16,
   )
   const findings = workspace.check(source) as Diagnostic[]
-  return findings.map((finding) => `${name}:${finding.start_location.row}: ${finding.code ?? 'syntax'} ${finding.message}`)
+  return findings.map(
+    (finding) => `${name}:${finding.start_location.row}: ${finding.code ?? 'syntax'} ${finding.message}`,
+  )
 }
 
 /** Texts that break naive emitters. No NUL, no lone surrogate: those are refused. */

@@ -16,19 +16,36 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const first: Record<string, string> = { 'train.py': 'one\ntwo\n', 'vla_runtime/run.py': 'run\n', 'launch/local.sh': '#!/bin/sh\n' }
+const first: Record<string, string> = {
+  'train.py': 'one\ntwo\n',
+  'vla_runtime/run.py': 'run\n',
+  'launch/local.sh': '#!/bin/sh\n',
+}
 const scaffolds: Record<string, string> = { 'hooks.py': 'yours\n' }
 
-function build(managed: Record<string, string> = first, mode: WriteOptions['mode'] = 'write', yours = scaffolds): Promise<WriteReport> {
+/** What is produced, but for one file. */
+function without(file: string): Record<string, string> {
+  return Object.fromEntries(Object.entries(first).filter(([name]) => name !== file))
+}
+
+function build(
+  managed: Record<string, string> = first,
+  mode: WriteOptions['mode'] = 'write',
+  yours = scaffolds,
+): Promise<WriteReport> {
   const files = new Map<string, EmittedFile>([
-    ...Object.entries(managed).map(([file, content]): [string, EmittedFile] => [file, { content, kind: 'managed', executable: file.endsWith('.sh') }]),
+    ...Object.entries(managed).map(([file, content]): [string, EmittedFile] => [
+      file,
+      { content, kind: 'managed', executable: file.endsWith('.sh') },
+    ]),
     ...Object.entries(yours).map(([file, content]): [string, EmittedFile] => [file, { content, kind: 'scaffold' }]),
   ])
   return writeProject({ out, files, tool: 'vla 0.1.0', planHash: 'abc', mode })
 }
 const read = (file: string): Promise<string> => readFile(path.join(out, file), 'utf8')
 const edit = (file: string, content: string): Promise<void> => writeFile(path.join(out, file), content)
-const actions = (report: WriteReport): Record<string, string> => Object.fromEntries(report.changes.map((change) => [change.path, change.action]))
+const actions = (report: WriteReport): Record<string, string> =>
+  Object.fromEntries(report.changes.map((change) => [change.path, change.action]))
 
 /** Everything in the folder with content and modification time. */
 async function snapshot(): Promise<Record<string, string>> {
@@ -36,7 +53,11 @@ async function snapshot(): Promise<Record<string, string>> {
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     const file = path.join(entry.parentPath, entry.name)
     const { mtimeMs } = await lstat(file)
-    found[path.relative(folder, file)] = entry.isFile() ? `${mtimeMs} ${await readFile(file, 'utf8')}` : entry.isDirectory() ? 'folder' : 'link'
+    found[path.relative(folder, file)] = entry.isFile()
+      ? `${mtimeMs} ${await readFile(file, 'utf8')}`
+      : entry.isDirectory()
+        ? 'folder'
+        : 'link'
   }
   return found
 }
@@ -51,7 +72,12 @@ async function age(): Promise<void> {
 describe('what is ours', () => {
   test('is written, with a manifest, and scripts may be started', async () => {
     const report = await build()
-    expect(actions(report)).toEqual({ 'hooks.py': 'create', 'launch/local.sh': 'create', 'train.py': 'create', 'vla_runtime/run.py': 'create' })
+    expect(actions(report)).toEqual({
+      'hooks.py': 'create',
+      'launch/local.sh': 'create',
+      'train.py': 'create',
+      'vla_runtime/run.py': 'create',
+    })
     expect(report).toMatchObject({ written: true, stale: true, blocked: [] })
     expect(await read('train.py')).toBe('one\ntwo\n')
     expect((await stat(path.join(out, 'launch/local.sh'))).mode & 0o111).toBe(0o111)
@@ -82,7 +108,11 @@ describe('what is ours', () => {
     const report = await build({ ...first, 'train.py': 'three\n' })
     expect(actions(report)).toMatchObject({ 'train.py': 'replace', 'vla_runtime/run.py': 'unchanged' })
     const after = await snapshot()
-    expect(Object.keys(after).filter((file) => after[file] !== before[file])).toEqual(['out/train.py', 'out/.vla/manifest.json'].sort((a, b) => Object.keys(after).indexOf(a) - Object.keys(after).indexOf(b)))
+    expect(Object.keys(after).filter((file) => after[file] !== before[file])).toEqual(
+      ['out/train.py', 'out/.vla/manifest.json'].sort(
+        (a, b) => Object.keys(after).indexOf(a) - Object.keys(after).indexOf(b),
+      ),
+    )
   })
 
   test('is written again where it was deleted', async () => {
@@ -94,7 +124,7 @@ describe('what is ours', () => {
 
   test('is deleted where it is no longer produced, with the folder that it leaves empty', async () => {
     await build()
-    const { 'vla_runtime/run.py': _gone, ...rest } = first
+    const rest = without('vla_runtime/run.py')
     expect(actions(await build(rest))).toMatchObject({ 'vla_runtime/run.py': 'delete' })
     expect(existsSync(path.join(out, 'vla_runtime'))).toBe(false)
     expect(await read(manifestPath)).not.toContain('run.py')
@@ -103,7 +133,7 @@ describe('what is ours', () => {
   test('keeps the folder of a deleted file where something else is in it', async () => {
     await build()
     await edit('vla_runtime/mine.py', 'mine\n')
-    const { 'vla_runtime/run.py': _gone, ...rest } = first
+    const rest = without('vla_runtime/run.py')
     await build(rest)
     expect(await read('vla_runtime/mine.py')).toBe('mine\n')
   })
@@ -131,16 +161,18 @@ describe('what somebody edited', () => {
     expect(actions(await build({ ...first, 'train.py': 'four\n' }))).toMatchObject({ 'train.py': 'replace' })
   })
 
-  test('stays where it is no longer produced, with a warning, and is the user\'s from then on', async () => {
+  test("stays where it is no longer produced, with a warning, and is the user's from then on", async () => {
     await build()
     await edit('vla_runtime/run.py', 'mine\n')
-    const { 'vla_runtime/run.py': _gone, ...rest } = first
+    const rest = without('vla_runtime/run.py')
     const report = await build(rest)
     expect(report.changes.find(({ action }) => action === 'keep')?.message).toContain('yours from now on')
     expect(report.written).toBe(true)
     expect(await read('vla_runtime/run.py')).toBe('mine\n')
     expect(await build(rest)).toMatchObject({ stale: false })
-    expect((await build()).blocked.map(({ path: file, action }) => [file, action])).toEqual([['vla_runtime/run.py', 'refused']])
+    expect((await build()).blocked.map(({ path: file, action }) => [file, action])).toEqual([
+      ['vla_runtime/run.py', 'refused'],
+    ])
   })
 })
 
@@ -229,7 +261,7 @@ describe('paths', () => {
     await writeFile(path.join(elsewhere, 'run.py'), 'run\n')
     await rm(path.join(out, 'vla_runtime'), { recursive: true })
     await symlink(elsewhere, path.join(out, 'vla_runtime'))
-    const { 'vla_runtime/run.py': _gone, ...rest } = first
+    const rest = without('vla_runtime/run.py')
     expect((await build(rest)).blocked).toHaveLength(1)
     expect(await readdir(elsewhere)).toEqual(['run.py'])
   })
@@ -248,23 +280,35 @@ describe('paths', () => {
     expect(await readFile(path.join(folder, 'real/train.py'), 'utf8')).toBe('one\ntwo\n')
   })
 
-  test.each(['../evil', '/etc/evil', 'a/../../evil', './x', 'a//b', 'C:\\evil', 'a\\..\\b', '', 'x/'])('%j is refused', async (file) => {
-    const report = await build({ [file]: 'x' })
-    expect(report.blocked.map(({ action }) => action)).toEqual(['refused'])
-    expect(existsSync(out)).toBe(false)
-  })
+  test.each(['../evil', '/etc/evil', 'a/../../evil', './x', 'a//b', 'C:\\evil', 'a\\..\\b', '', 'x/'])(
+    '%j is refused',
+    async (file) => {
+      const report = await build({ [file]: 'x' })
+      expect(report.blocked.map(({ action }) => action)).toEqual(['refused'])
+      expect(existsSync(out)).toBe(false)
+    },
+  )
 
   test('a manifest that names files elsewhere deletes nothing', async () => {
     await build()
     await writeFile(path.join(folder, 'victim'), 'x')
     const hash = '2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881' // of 'x'
-    await edit(manifestPath, JSON.stringify({ tool: 'vla', planHash: 'x', files: { '../victim': { sha256: hash, kind: 'managed' } } }))
+    await edit(
+      manifestPath,
+      JSON.stringify({ tool: 'vla', planHash: 'x', files: { '../victim': { sha256: hash, kind: 'managed' } } }),
+    )
     const report = await build(first)
     expect(report.blocked.map(({ path: file }) => file)).toContain('../victim')
     expect(existsSync(path.join(folder, 'victim'))).toBe(true)
   })
 
-  test.each(['', 'no json', '[]', '{"files":{}}', '{"tool":"","planHash":"","files":{"a":{"sha256":"short","kind":"managed"}}}'])('a broken manifest stops the build: %j', async (content) => {
+  test.each([
+    '',
+    'no json',
+    '[]',
+    '{"files":{}}',
+    '{"tool":"","planHash":"","files":{"a":{"sha256":"short","kind":"managed"}}}',
+  ])('a broken manifest stops the build: %j', async (content) => {
     await build()
     await edit(manifestPath, content)
     const report = await build({ ...first, 'train.py': 'new\n' })

@@ -20,7 +20,7 @@ function order(name: string): number {
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** The import block of everything that is used, as ruff's isort rules (`I`) want it. */
-export function importBlock(imports: readonly Import[]): string {
+function importBlock(imports: readonly Import[]): string {
   const sections: string[] = []
   for (const index of [0, 1, 2]) {
     const here = imports.filter((item) => section(item.module) === index)
@@ -31,10 +31,14 @@ export function importBlock(imports: readonly Import[]): string {
     }
     const lines = [
       ...whole.map((module) => `import ${module}`),
-      ...[...names].sort(([a], [b]) => byText(a, b)).map(([module, set]) => {
-        const sorted = [...set].sort((a, b) => order(a) - order(b) || byText(a.toLowerCase(), b.toLowerCase()) || byText(a, b))
-        return `from ${module} import ${sorted.join(', ')}`
-      }),
+      ...[...names]
+        .sort(([a], [b]) => byText(a, b))
+        .map(([module, set]) => {
+          const sorted = [...set].sort(
+            (a, b) => order(a) - order(b) || byText(a.toLowerCase(), b.toLowerCase()) || byText(a, b),
+          )
+          return `from ${module} import ${sorted.join(', ')}`
+        }),
     ]
     if (lines.length > 0) sections.push(lines.join('\n'))
   }

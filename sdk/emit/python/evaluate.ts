@@ -17,16 +17,26 @@ export function evaluateScript(project: Project, evaluate: NonNullable<Pipeline[
   )
   document.blank()
   document.block(py`def main() -> None:`, (body) => {
-    body.line(py`arguments = ${use('vla_runtime.rollout', 'rollout_arguments')}(package=${str(policy)}, out=${str('evaluation')})`)
+    body.line(
+      py`arguments = ${use('vla_runtime.rollout', 'rollout_arguments')}(package=${str(policy)}, out=${str('evaluation')})`,
+    )
     body.line(
       call(use('vla_runtime.rollout', 'evaluate'), [
         { value: name('arguments') },
         { keyword: 'tasks', value: list(evaluate.tasks.map(str)) },
-        { keyword: 'episodes', value: int(evaluate.episodes), comment: `seeds ${evaluate.firstSeed} to ${evaluate.firstSeed + evaluate.episodes - 1} of each task` },
+        {
+          keyword: 'episodes',
+          value: int(evaluate.episodes),
+          comment: `seeds ${evaluate.firstSeed} to ${evaluate.firstSeed + evaluate.episodes - 1} of each task`,
+        },
         { keyword: 'first_seed', value: int(evaluate.firstSeed) },
         { keyword: 'max_steps', value: int(evaluate.maxSteps) },
         { keyword: 'image_size', value: int(evaluate.imageSize), comment: 'as recorded' },
-        { keyword: 'action_steps', value: int(evaluate.actionSteps), comment: 'of a chunk, before the policy is asked again' },
+        {
+          keyword: 'action_steps',
+          value: int(evaluate.actionSteps),
+          comment: 'of a chunk, before the policy is asked again',
+        },
         { keyword: 'camera', value: str(camera) },
         {
           keyword: 'dataset_root',
@@ -38,6 +48,8 @@ export function evaluateScript(project: Project, evaluate: NonNullable<Pipeline[
     )
   })
   document.blank().blank()
-  document.block(py`if __name__ == "__main__":`, (body) => body.line(py`${use('vla_runtime.errors', 'run_or_explain')}(main)`))
+  document.block(py`if __name__ == "__main__":`, (body) =>
+    body.line(py`${use('vla_runtime.errors', 'run_or_explain')}(main)`),
+  )
   return document
 }

@@ -4,7 +4,9 @@ import { py, use } from './literal.ts'
 
 /** The source, not yet formatted. It names no plan and no version: it is never written again. */
 export function hooksFile(): Document {
-  const document = new Document('Yours: `vla build` wrote this file once and never touches it again. train.py calls what is in it, on every rank.')
+  const document = new Document(
+    'Yours: `vla build` wrote this file once and never touches it again. train.py calls what is in it, on every rank.',
+  )
   document.blank()
   document.block(
     py`def before_step(update: int, model: ${use('torch')}.nn.Module, norms: dict[str, ${use('torch')}.Tensor]) -> None:`,

@@ -4,7 +4,7 @@
  * An expression ({@link Py}) can only be made here: from a value through `str`, `int`, `float`, `value`, ..., or from our own source
  * text through the `py` template, whose interpolations must be expressions again. A plain string does not type-check as an expression.
  */
-import { isInvisible, oneLine, UnwritableValue, writable, wrap } from '../text.ts'
+import { codePoints, isInvisible, oneLine, UnwritableValue, writable, wrap } from '../text.ts'
 
 /** What an expression needs at the top of its file: `from module import name`, or `import module` where `name` is null. */
 export interface Import {
@@ -87,7 +87,9 @@ function escapeCharacter(character: string): string {
 /** A string on one line. What cannot be seen is escaped. Throws for NUL and lone surrogates. */
 export function str(value: string): Py {
   const quote = value.split('"').length > value.split("'").length ? "'" : '"' // the quote that needs fewer escapes, as ruff
-  const body = [...writable(value, 'string')].map((character) => (character === quote ? `\\${quote}` : escapeCharacter(character))).join('')
+  const body = codePoints(writable(value, 'string'))
+    .map((character) => (character === quote ? `\\${quote}` : escapeCharacter(character)))
+    .join('')
   return raw(quote + body + quote)
 }
 
@@ -125,7 +127,8 @@ export function value(json: Json): Py {
   if (json === null) return none
   if (typeof json === 'string') return str(json)
   if (typeof json === 'boolean') return bool(json)
-  if (typeof json === 'number') return Number.isInteger(json) && Number.isSafeInteger(json) && !Object.is(json, -0) ? int(json) : float(json)
+  if (typeof json === 'number')
+    return Number.isInteger(json) && Number.isSafeInteger(json) && !Object.is(json, -0) ? int(json) : float(json)
   if (Array.isArray(json)) return list((json as readonly Json[]).map(value))
   return dict(
     Object.entries(json)
@@ -172,13 +175,17 @@ export interface Argument {
 /** `callee(a, key=b)`. With a comment anywhere each argument has its own line. */
 export function call(callee: Py, args: readonly (Argument | undefined)[]): Py {
   const given = args.filter((argument) => argument !== undefined)
-  const parts = given.map((argument) => (argument.keyword === undefined ? '' : `${name(argument.keyword).text}=`) + argument.value.text)
+  const parts = given.map(
+    (argument) => (argument.keyword === undefined ? '' : `${name(argument.keyword).text}=`) + argument.value.text,
+  )
   const imports = [...callee.imports, ...given.flatMap((argument) => argument.value.imports)]
   if (!given.some((argument) => argument.comment)) return raw(`${callee.text}(${parts.join(', ')})`, imports)
   const lines = parts.map((part, index) => {
     const text = comment(given[index]?.comment ?? '')
     if (text === '') return `${part},`
-    return part.length + text.length + 16 <= lineWidth ? `${part},  ${text}` : `${commentLines(given[index]?.comment ?? '', lineWidth - 12).join('\n')}\n${part},`
+    return part.length + text.length + 16 <= lineWidth
+      ? `${part},  ${text}`
+      : `${commentLines(given[index]?.comment ?? '', lineWidth - 12).join('\n')}\n${part},`
   })
   return raw(`${callee.text}(\n${lines.join('\n')}\n)`, imports)
 }
@@ -188,7 +195,8 @@ export const lineWidth = 120
 
 /** Text in which a `#` could make a later tool obey a user's words: `# noqa`, `# type:`, `# fmt: off`. */
 const directive = /#\s*(?=(?:noqa|nosec|type|fmt|yapf|ruff|flake8|isort|pyright|pylint|mypy|pragma)\b)/gi
-const leadingDirective = /^(?:noqa|nosec|type|fmt|yapf|ruff|flake8|isort|pyright|pylint|mypy|pragma|region|endregion|!|%%)(?![\p{L}\p{N}])/iu
+const leadingDirective =
+  /^(?:noqa|nosec|type|fmt|yapf|ruff|flake8|isort|pyright|pylint|mypy|pragma|region|endregion|!|%%)(?![\p{L}\p{N}])/iu
 
 function commentText(text: string): string {
   const line = oneLine(text).replace(directive, '')
@@ -210,7 +218,11 @@ export function commentLines(text: string, width: number): string[] {
 export function docstring(text: string): Py {
   const lines = writable(text, 'docstring').split(/\r\n|[\n\r\u2028\u2029]/)
   const body = lines
-    .map((line) => [...line.replace(/[ \t]+$/, '')].map(escapeCharacter).join(''))
+    .map((line) =>
+      codePoints(line.replace(/[ \t]+$/, ''))
+        .map(escapeCharacter)
+        .join(''),
+    )
     .join('\n')
     .replace(/"{2,}|"$/g, (quotes) => '\\"'.repeat(quotes.length))
   return raw(`"""${body}"""`)

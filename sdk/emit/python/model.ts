@@ -3,7 +3,24 @@ import { isKnown, type Pipeline, type PlanTower } from '../../plan/plan.ts'
 import { modelPhrase, need, projectSource, why, writtenBy, type Project } from '../project.ts'
 import { oneLine } from '../text.ts'
 import { Document } from './document.ts'
-import { call, dict, float, int, list, none, py, str, tuple, use, value, bool, name, type Argument, type Json, type Py } from './literal.ts'
+import {
+  call,
+  dict,
+  float,
+  int,
+  list,
+  none,
+  py,
+  str,
+  tuple,
+  use,
+  value,
+  bool,
+  name,
+  type Argument,
+  type Json,
+  type Py,
+} from './literal.ts'
 
 type Entry = readonly [key: string, value: Py]
 
@@ -33,7 +50,9 @@ export function modelFile(project: Project): Document {
         argument('prompt', str(model.prompt), at('prompt')),
         argument('prompt_tokens', int(model.promptTokens), at('promptTokens')),
         model.promptLower ? argument('prompt_lower', bool(true), at('promptLower')) : undefined,
-        model.promptTrailingToken !== null ? argument('prompt_trailing_token', int(model.promptTrailingToken), at('promptTrailingToken')) : undefined,
+        model.promptTrailingToken !== null
+          ? argument('prompt_trailing_token', int(model.promptTrailingToken), at('promptTrailingToken'))
+          : undefined,
         argument('state_dim', int(need(model.stateDim, '/model/stateDim'))),
         argument('action_dim', int(need(model.actionDim, '/model/actionDim'))),
         argument('dtypes', dict(pipeline.modules.map((module): Entry => [module.name, str(module.dtype)]))),

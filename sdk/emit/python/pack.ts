@@ -11,7 +11,7 @@ export function packScript(project: Project): Document {
   const run = runFolder(project)
   const example = `${run}/checkpoints/step-${String(pipeline.training.updates).padStart(8, '0')}`
   const document = new Document(
-    'Turns a checkpoint into the declared packages, reloads each in a fresh process and compares its actions with the trainer\'s.\n\n' +
+    "Turns a checkpoint into the declared packages, reloads each in a fresh process and compares its actions with the trainer's.\n\n" +
       `    python pack.py [--checkpoint ${example}] [--out packages]\n\n${writtenBy(project)}`,
   )
   document.blank()
@@ -19,7 +19,9 @@ export function packScript(project: Project): Document {
     body.line(py`arguments = ${pack('pack_arguments')}(run=${str(run)}, out=${str('packages')})`)
     body.line(
       py`checkpoint = ${pack('open_checkpoint')}(arguments.checkpoint, ${use('model', 'build_model')}, ${use('train', 'MODULES')})`,
-      pipeline.modules.some((module) => module.adapt !== null) ? 'the newest complete one by default; LoRA is merged' : 'the newest complete one by default',
+      pipeline.modules.some((module) => module.adapt !== null)
+        ? 'the newest complete one by default; LoRA is merged'
+        : 'the newest complete one by default',
     )
     for (const target of pipeline.exports) {
       body.line(
@@ -28,14 +30,19 @@ export function packScript(project: Project): Document {
           { value: py`arguments.out / ${str(target.kind)}` },
           { keyword: 'dtype', value: str(target.dtype) },
           target.kind === 'lerobot'
-            ? { keyword: 'action_steps', value: int(pipeline.evaluate?.actionSteps ?? pipeline.model.action.chunk), comment: 'of a chunk, before the policy is asked again' }
+            ? {
+                keyword: 'action_steps',
+                value: int(pipeline.evaluate?.actionSteps ?? pipeline.model.action.chunk),
+                comment: 'of a chunk, before the policy is asked again',
+              }
             : undefined,
         ]),
       )
     }
   })
   document.blank().blank()
-  document.block(py`if __name__ == "__main__":`, (body) => body.line(py`${use('vla_runtime.errors', 'run_or_explain')}(main)`))
+  document.block(py`if __name__ == "__main__":`, (body) =>
+    body.line(py`${use('vla_runtime.errors', 'run_or_explain')}(main)`),
+  )
   return document
 }
-

@@ -16,21 +16,29 @@ export function preflightFile(project: Project): Document {
   document.blank()
   document.block(py`def preflight(run: ${use('vla_runtime.run', 'Run')}) -> None:`, (body) => {
     body.line(py`"""Raises a UserError with everything that was found, the same on every rank."""`)
-    const versions = requirementsFor(pipeline, context.templates.requirements).flatMap((requirement): [string, Py][] => {
-      const version = pinned(requirement)
-      return version === undefined ? [] : [[requirement.name, str(version)]]
-    })
+    const versions = requirementsFor(pipeline, context.templates.requirements).flatMap(
+      (requirement): [string, Py][] => {
+        const version = pinned(requirement)
+        return version === undefined ? [] : [[requirement.name, str(version)]]
+      },
+    )
     body.line(py`${check('versions')}(run, ${dict(versions)})`)
     body.line(py`${check('world')}(run, processes=${int(world)})`)
     if (pipeline.hardware.kind === 'gpus') {
       const { gpu, memoryBytes } = pipeline.hardware
-      body.line(py`${check('devices')}(run, gpu=${str(cudaName(gpu))}, memory_bytes=${isKnown(memoryBytes) ? int(memoryBytes) : none})`)
+      body.line(
+        py`${check('devices')}(run, gpu=${str(cudaName(gpu))}, memory_bytes=${isKnown(memoryBytes) ? int(memoryBytes) : none})`,
+      )
     }
     for (const dataset of pipeline.datasets) {
       if (dataset.root === null) continue // on the hub: its own loader checks what it fetches
       const dimension = (value: number | { unknown: true }): Py => (typeof value === 'number' ? int(value) : none)
       const keyword = (key: string, value: Py): Argument => ({ keyword: key, value })
-      const features = [...Object.values(dataset.cameras).sort(), ...(dataset.state === null ? [] : [dataset.state]), dataset.action]
+      const features = [
+        ...Object.values(dataset.cameras).sort(),
+        ...(dataset.state === null ? [] : [dataset.state]),
+        dataset.action,
+      ]
       body.line(
         call(check('dataset'), [
           { value: name('run') },

@@ -16,7 +16,22 @@ import {
 import { oneLine } from '../text.ts'
 import { weightsOf } from './weights.ts'
 import { Document, type Body } from './document.ts'
-import { bool, call, dict, float, int, list, name, none, py, str, tuple, use, type Argument, type Py } from './literal.ts'
+import {
+  bool,
+  call,
+  dict,
+  float,
+  int,
+  list,
+  name,
+  none,
+  py,
+  str,
+  tuple,
+  use,
+  type Argument,
+  type Py,
+} from './literal.ts'
 
 const runtime = (module: string, imported: string): Py => use(`vla_runtime.${module}`, imported)
 
@@ -32,7 +47,10 @@ export function trainScript(project: Project): Document {
   pipeline.modules.forEach((module, index) => {
     document.line(py`    ${moduleCall(project, module, index, said)},`)
   })
-  document.line(py`]`).blank().blank()
+  document
+    .line(py`]`)
+    .blank()
+    .blank()
   document.block(py`def main() -> None:`, (body) => {
     prepare(body, project)
     body.blank()
@@ -46,7 +64,10 @@ export function trainScript(project: Project): Document {
   })
   document.blank().blank()
   document.block(py`if __name__ == "__main__":`, (body) => {
-    body.line(py`${runtime('errors', 'run_or_explain')}(main)`, 'a mistake of the user is printed without a stack trace, exit 2')
+    body.line(
+      py`${runtime('errors', 'run_or_explain')}(main)`,
+      'a mistake of the user is printed without a stack trace, exit 2',
+    )
   })
   return document
 }
@@ -82,10 +103,16 @@ function moduleCall(project: Project, module: PlanModule, index: number, said: S
     lr !== null ? { keyword: 'lr', value: float(lr), comment: at('lr') } : undefined,
     trains ? { keyword: 'weight_decay', value: float(module.weightDecay), comment: at('weightDecay') } : undefined,
     { keyword: 'dtype', value: str(module.dtype), comment: at('dtype') },
-    module.storage !== (module.dtype === 'fp64' ? 'fp64' : 'fp32') ? { keyword: 'storage', value: str(module.storage), comment: at('storage') } : undefined,
+    module.storage !== (module.dtype === 'fp64' ? 'fp64' : 'fp32')
+      ? { keyword: 'storage', value: str(module.storage), comment: at('storage') }
+      : undefined,
     module.recompute === 'full' ? { keyword: 'recompute', value: str('full'), comment: at('recompute') } : undefined,
-    phasesDiffer(module) ? { keyword: 'freeze', value: phases(module), comment: at('freeze') ?? freezeShares(project, module) } : undefined,
-    module.adapt !== null ? { keyword: 'lora', value: lora(module.adapt), comment: prefixed('alpha: ', at('adapt/alpha')) } : undefined,
+    phasesDiffer(module)
+      ? { keyword: 'freeze', value: phases(module), comment: at('freeze') ?? freezeShares(project, module) }
+      : undefined,
+    module.adapt !== null
+      ? { keyword: 'lora', value: lora(module.adapt), comment: prefixed('alpha: ', at('adapt/alpha')) }
+      : undefined,
   ])
 }
 
@@ -161,7 +188,11 @@ function prepare(body: Body, project: Project): void {
       { keyword: 'config', value: use('model', 'CONFIG') },
       { keyword: 'run', value: name('run') },
       { keyword: 'mesh', value: name('mesh') },
-      { keyword: 'normalize_state', value: str(normalize.state), comment: pipeline.model.stateDim === 0 ? undefined : why(project, '/normalize/state') },
+      {
+        keyword: 'normalize_state',
+        value: str(normalize.state),
+        comment: pipeline.model.stateDim === 0 ? undefined : why(project, '/normalize/state'),
+      },
       { keyword: 'normalize_action', value: str(normalize.action), comment: why(project, '/normalize/action') },
       { keyword: 'constant', value: str(normalize.constant) },
       {
@@ -230,8 +261,13 @@ function build(body: Body, project: Project): void {
   const { pipeline } = project
   const { parallel } = pipeline
   const adapted = pipeline.modules.some((module) => module.adapt !== null)
-  body.block(py`with ${use('torch')}.device("meta"):`, (inner) => inner.line(py`model = ${use('model', 'build_model')}()`, 'model.py'))
-  body.line(py`partition = ${runtime('partition', 'Partition')}(model, MODULES)`, 'each parameter in exactly one module, dead ones set aside')
+  body.block(py`with ${use('torch')}.device("meta"):`, (inner) =>
+    inner.line(py`model = ${use('model', 'build_model')}()`, 'model.py'),
+  )
+  body.line(
+    py`partition = ${runtime('partition', 'Partition')}(model, MODULES)`,
+    'each parameter in exactly one module, dead ones set aside',
+  )
   const sources = weightsOf(project)
   const whole = sources.length === 1 && sources[0]?.part === '' ? sources[0] : undefined
   const audits = sources.map(({ source, revision, part, missing, unexpected }) =>
@@ -247,15 +283,24 @@ function build(body: Body, project: Project): void {
   const audited = 'from the headers: every key accounted for, or an error'
   if (whole !== undefined) body.line(py`weights = ${audits[0] ?? none}`, audited)
   else if (audits.length > 0) body.line(py`weights = ${list(audits)}`, audited)
-  if (adapted) body.line(py`adapters = ${runtime('lora', 'adapt')}(model, partition, seed=SEED)`, 'LoRA, before sharding; the base stays frozen')
+  if (adapted)
+    body.line(
+      py`adapters = ${runtime('lora', 'adapt')}(model, partition, seed=SEED)`,
+      'LoRA, before sharding; the base stays frozen',
+    )
   if (pipeline.modules.some((module) => module.recompute === 'full')) {
-    body.line(py`${runtime('recompute', 'add_recompute')}(model, partition)`, 'blocks run again in the backward instead of keeping activations')
+    body.line(
+      py`${runtime('recompute', 'add_recompute')}(model, partition)`,
+      'blocks run again in the backward instead of keeping activations',
+    )
   }
   const strategy = parallel.kind === 'ddp' ? 'ddp' : parallel.shard
   const reduce = pipeline.modules.some((module) => module.dtype === 'fp64') ? 'float64' : 'float32'
   body.line(
     py`${runtime('sharding', 'shard')}(model, mesh, partition, strategy=${str(strategy)}, reduce=${use('torch')}.${name(reduce)})`,
-    strategy === 'ddp' ? 'a whole copy on every process; gradients are summed, not averaged' : 'one FSDP2 unit per block; gradients are summed, not averaged',
+    strategy === 'ddp'
+      ? 'a whole copy on every process; gradients are summed, not averaged'
+      : 'one FSDP2 unit per block; gradients are summed, not averaged',
   )
   const read = 'shard by shard; buffers that are not saved are rebuilt'
   const initialise = (loaded: Py | undefined, comment?: string): void => {
@@ -298,7 +343,9 @@ function optimise(body: Body, project: Project): void {
       { value: name('optimizer') },
       schedule.kind !== 'constant' ? { keyword: 'updates', value: name('UPDATES') } : undefined,
       { keyword: 'warmup', value: int(schedule.warmup) },
-      schedule.kind !== 'constant' && schedule.floor > 0 ? { keyword: 'floor', value: float(schedule.floor) } : undefined,
+      schedule.kind !== 'constant' && schedule.floor > 0
+        ? { keyword: 'floor', value: float(schedule.floor) }
+        : undefined,
     ])}`,
     why(project, '/training/schedule/warmup') ?? why(project, '/training/schedule'),
   )
@@ -312,7 +359,9 @@ function optimise(body: Body, project: Project): void {
 function loop(body: Body, project: Project): void {
   const { pipeline } = project
   const { clip, validateEvery } = pipeline.training
-  const validates = validateEvery > 0 && pipeline.datasets.some(({ holdout }) => !isKnown(holdout) || (holdout as readonly number[]).length > 0)
+  const validates =
+    validateEvery > 0 &&
+    pipeline.datasets.some(({ holdout }) => !isKnown(holdout) || (holdout as readonly number[]).length > 0)
   const phased = pipeline.modules.some((module) => module.freeze.length > 1)
   const sum = runtime('mesh', 'global_sum')
   body.block(
@@ -326,7 +375,10 @@ function loop(body: Body, project: Project): void {
       step.line(py`valid = ${sum}(sum(model.valid_count(batch) for batch in batches), mesh)`, 'padding does not count')
       step.line(py`losses = []`)
       step.block(py`for batch in batches:`, (micro) => {
-        micro.line(py`loss = model(batch).sum() / valid`).line(py`loss.backward()`).line(py`losses.append(loss.detach())`)
+        micro
+          .line(py`loss = model(batch).sum() / valid`)
+          .line(py`loss.backward()`)
+          .line(py`losses.append(loss.detach())`)
       })
       step.line(
         py`norms = ${runtime('optim', 'clip_gradients')}(partition, ${clip === null ? none : float(clip)})`,
@@ -348,10 +400,11 @@ function loop(body: Body, project: Project): void {
           'episodes that are never trained on',
         )
       }
-      step.line(py`run.log(update, loss=loss, norms=norms, lr=lrs, samples=GLOBAL_BATCH${validates ? py`, **held_out` : py``})`)
+      step.line(
+        py`run.log(update, loss=loss, norms=norms, lr=lrs, samples=GLOBAL_BATCH${validates ? py`, **held_out` : py``})`,
+      )
       step.line(py`checkpoints.save_if_due(update + 1, model, optimizer, schedule, data, partition)`)
     },
     'ends early on SIGTERM',
   )
 }
-
