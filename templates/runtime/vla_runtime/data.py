@@ -245,6 +245,7 @@ class Samples:
             if self._workers
             else None,  # forked workers inherit the process group's threads
             persistent_workers=False,
+            generator=torch.Generator(),  # else opening a loader draws from the global one, and a resumed run drops out otherwise
         )
 
 
