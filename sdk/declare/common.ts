@@ -56,5 +56,5 @@ export const jsonRecord: z.ZodType<Readonly<Record<string, Json>>> = z.record(z.
 
 /** GiB in bytes, for memory sizes: `gib(128)`. */
 export function gib(count: number): number {
-  return count * 2 ** 30
+  return Math.round(count * 2 ** 30)
 }

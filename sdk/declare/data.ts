@@ -82,7 +82,10 @@ export const mixtureEntrySchema: z.ZodType<MixtureEntry> = z.strictObject({
   cameras: camerasSchema.exactOptional(),
 })
 
-export const dataSchema: z.ZodType<Data> = z.union([
-  lerobotDatasetSchema,
-  z.array(mixtureEntrySchema).min(1) as unknown as z.ZodType<readonly [MixtureEntry, ...MixtureEntry[]]>,
-])
+export const dataSchema: z.ZodType<Data> = z.union(
+  [
+    lerobotDatasetSchema,
+    z.array(mixtureEntrySchema).min(1) as unknown as z.ZodType<readonly [MixtureEntry, ...MixtureEntry[]]>,
+  ],
+  { error: 'expected lerobotDataset(...) or a list of { from, weight }' },
+)

@@ -1,5 +1,5 @@
 /** The findings that reading a declaration can give: their texts, in one place. */
-import type { DeclarationEdit, DeclarationPath, Finding } from '../finding/finding.ts'
+import type { DeclarationPath, Finding, Fix } from '../finding/finding.ts'
 
 /** What is fixed about a finding of this room. `message` and `fix` are worked out from the user's values. */
 export interface DeclareRule {
@@ -51,8 +51,18 @@ export function declareFinding(
   at: 'key' | 'value',
   message: string,
   fix: string,
-  edit?: { readonly label: string; readonly kind: 'safe' | 'suggestion'; readonly edits: readonly DeclarationEdit[] },
+  offered?: Fix,
 ): Finding {
-  const fixes = edit === undefined ? [] : [edit]
+  const fixes = offered === undefined ? [] : [offered]
   return { id, severity: 'error', message, why: declareRules[id].why, fix, path, at, related: [], fixes }
+}
+
+/** Renames a misspelled key: safe, since what was written means nothing. */
+export function renameFix(path: DeclarationPath, to: string): Fix {
+  return { label: `Rename '${String(path.at(-1))}' to '${to}'`, kind: 'safe', edits: [{ kind: 'renameKey', path, to }] }
+}
+
+/** Puts another value in place: a suggestion, since it may not be the one that was meant. */
+export function setFix(path: DeclarationPath, value: string): Fix {
+  return { label: `Use '${value}'`, kind: 'suggestion', edits: [{ kind: 'set', path, value }] }
 }

@@ -89,13 +89,16 @@ const phaseSchema: z.ZodType<Phase> = z.strictObject({
   rewarm: duration.exactOptional(),
 })
 
-export const freezeSchema: z.ZodType<Freeze> = z.union([
-  z.enum(['never', 'always']),
-  z.strictObject({
-    kind: z.literal('until'),
-    when: lasting,
-    thenTrain: z.union([z.literal('all'), lastLayersSchema]).exactOptional(),
-    rewarm: duration.exactOptional(),
-  }),
-  z.array(phaseSchema).min(1) as unknown as z.ZodType<readonly [Phase, ...Phase[]]>,
-])
+export const freezeSchema: z.ZodType<Freeze> = z.union(
+  [
+    z.enum(['never', 'always']),
+    z.strictObject({
+      kind: z.literal('until'),
+      when: lasting,
+      thenTrain: z.union([z.literal('all'), lastLayersSchema]).exactOptional(),
+      rewarm: duration.exactOptional(),
+    }),
+    z.array(phaseSchema).min(1) as unknown as z.ZodType<readonly [Phase, ...Phase[]]>,
+  ],
+  { error: "expected 'never', 'always', until(...) or a list of phase(...)" },
+)

@@ -334,14 +334,17 @@ const projectorSchema: z.ZodType<Projector> = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('spatialSoftArgmax'), points: positive }),
 ])
 
-const languageSchema: z.ZodType<Language> = z.union([
-  z.strictObject({ kind: z.literal('causalLM'), source: text, revision: text.exactOptional() }),
-  z.strictObject({
-    kind: z.literal('causalLM'),
-    config: z.intersection(z.looseObject({ model_type: text }), jsonRecord) as unknown as z.ZodType<LanguageConfig>,
-    tokenizer: z.literal('bytes').exactOptional(),
-  }),
-])
+const languageSchema: z.ZodType<Language> = z.union(
+  [
+    z.strictObject({ kind: z.literal('causalLM'), source: text, revision: text.exactOptional() }),
+    z.strictObject({
+      kind: z.literal('causalLM'),
+      config: z.intersection(z.looseObject({ model_type: text }), jsonRecord) as unknown as z.ZodType<LanguageConfig>,
+      tokenizer: z.literal('bytes').exactOptional(),
+    }),
+  ],
+  { error: 'expected causalLM(...)' },
+)
 
 const tokensSchema = z.strictObject({
   kind: z.literal('tokens'),
@@ -386,16 +389,3 @@ export const modelSchema: z.ZodType<Model> = z.discriminatedUnion('kind', [
     action: z.discriminatedUnion('kind', [tokensSchema, regressionSchema]).exactOptional(),
   }),
 ])
-
-/** Names of a model's modules. Works on a model that is only partly well-formed. */
-export function moduleNames(model: { readonly action?: { readonly kind: string } }): readonly string[] {
-  const action = model.action?.kind
-  return action === undefined || action === 'tokens'
-    ? ['vision', 'projector', 'language']
-    : ['vision', 'projector', 'language', 'action']
-}
-
-/** Names of a model's camera slots. */
-export function cameraNames(model: Model): readonly string[] {
-  return model.kind === 'openvla' ? ['primary'] : model.cameras
-}

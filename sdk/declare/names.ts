@@ -1,0 +1,137 @@
+/** What the schemas cannot see: names that other parts of the declaration, or the catalog, define. Works on half-broken declarations. */
+import { gpuNames } from '../catalog/gpus.ts'
+import type { DeclarationPath, Finding } from '../finding/finding.ts'
+import { declareFinding, renameFix, setFix } from './findings.ts'
+import { keysAt, listAt, pathText, valueAt } from './plain.ts'
+import { suggest } from './suggest.ts'
+
+/** Names of a model's modules; undefined where the model says too little. */
+function moduleNames(root: unknown): readonly string[] | undefined {
+  const kind = valueAt(root, ['model', 'kind'])
+  const decoder = valueAt(root, ['model', 'action', 'kind']) ?? (kind === 'openvla' ? 'tokens' : undefined)
+  if (typeof decoder !== 'string') return undefined
+  return ['vision', 'projector', 'language', ...(decoder === 'tokens' ? [] : ['action'])]
+}
+
+/** Names of a model's camera slots; undefined where the model says too little. */
+function cameraNames(root: unknown): readonly string[] | undefined {
+  if (valueAt(root, ['model', 'kind']) === 'openvla') return ['primary']
+  const names = listAt(root, ['model', 'cameras']).filter((name) => typeof name === 'string')
+  return names.length === 0 ? undefined : names
+}
+
+function unknownNames(
+  id: 'VLA001' | 'VLA006',
+  what: string,
+  root: unknown,
+  path: DeclarationPath,
+  names: readonly string[] | undefined,
+): Finding[] {
+  if (names === undefined) return []
+  const written = keysAt(root, path)
+  const free = names.filter((name) => !written.includes(name))
+  const all = names.map((name) => `'${name}'`).join(', ')
+  return written
+    .filter((key) => !names.includes(key))
+    .map((key) => {
+      const meant = suggest(key, free)
+      const message = `This model has no ${what} '${key}'; it has ${all}.`
+      const fix = meant === undefined ? `Use one of ${all}.` : `Did you mean '${meant}'?`
+      return declareFinding(
+        id,
+        [...path, key],
+        'key',
+        message,
+        fix,
+        meant === undefined ? undefined : renameFix([...path, key], meant),
+      )
+    })
+}
+
+function pipelineName(root: unknown): Finding[] {
+  const name = valueAt(root, ['name'])
+  if (typeof name !== 'string' || name === '' || /^[a-z0-9][a-z0-9-]*$/.test(name)) return []
+  const better = name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+  const fix = `Use small letters, digits and hyphens${better === '' ? '' : `: '${better}'`}.`
+  return [
+    declareFinding(
+      'VLA008',
+      ['name'],
+      'value',
+      `The name '${name}' is not allowed.`,
+      fix,
+      better === '' ? undefined : setFix(['name'], better),
+    ),
+  ]
+}
+
+function cameraSlots(root: unknown): Finding[] {
+  const cameras = listAt(root, ['model', 'cameras'])
+  return cameras.flatMap((camera, index) => {
+    if (typeof camera !== 'string' || camera === '') return []
+    const path = ['model', 'cameras', index]
+    if (!/^[A-Za-z_]\w*$/.test(camera)) {
+      const fix = 'Use letters, digits and underscores, beginning with a letter.'
+      return [declareFinding('VLA008', path, 'value', `The camera name '${camera}' is not allowed.`, fix)]
+    }
+    if (cameras.indexOf(camera) === index) return []
+    return [
+      declareFinding(
+        'VLA008',
+        path,
+        'value',
+        `The camera '${camera}' is listed twice.`,
+        'Give each camera its own name.',
+      ),
+    ]
+  })
+}
+
+function gpuName(root: unknown): Finding[] {
+  const gpu = valueAt(root, ['hardware', 'gpu'])
+  if (valueAt(root, ['hardware', 'kind']) !== 'gpus' || typeof gpu !== 'string' || gpuNames.includes(gpu)) return []
+  const near = gpu === '' ? [] : gpuNames.filter((known) => known.toLowerCase().includes(gpu.toLowerCase()))
+  const meant = suggest(gpu, gpuNames) ?? (near.length === 1 ? near[0] : undefined)
+  const path = ['hardware', 'gpu']
+  const fix =
+    meant === undefined ? `Use one of ${(near.length > 0 ? near : gpuNames).join(', ')}.` : `Did you mean '${meant}'?`
+  return [
+    declareFinding(
+      'VLA005',
+      path,
+      'value',
+      `The catalog has no GPU '${gpu}'.`,
+      fix,
+      meant === undefined ? undefined : setFix(path, meant),
+    ),
+  ]
+}
+
+/** A dataset that says neither where it is nor what it is called. */
+function placeless(root: unknown, path: DeclarationPath): Finding[] {
+  const isDataset = valueAt(root, [...path, 'kind']) === 'lerobotDataset'
+  if (!isDataset || ['repo', 'root'].some((key) => valueAt(root, [...path, key]) !== undefined)) return []
+  const message = `${pathText(path)} has neither 'repo' nor 'root'.`
+  return [
+    declareFinding('VLA004', path, 'value', message, "Add 'root' for a local directory, or 'repo' for one on the hub."),
+  ]
+}
+
+/** Unknown modules, cameras and GPUs, names that are not allowed, datasets without a place. */
+export function nameFindings(root: unknown): Finding[] {
+  const cameras = cameraNames(root)
+  const entries = listAt(root, ['data'])
+  return [
+    ...pipelineName(root),
+    ...cameraSlots(root),
+    ...unknownNames('VLA001', 'module', root, ['modules'], moduleNames(root)),
+    ...unknownNames('VLA006', 'camera', root, ['cameras'], cameras),
+    ...entries.flatMap((_, index) => unknownNames('VLA006', 'camera', root, ['data', index, 'cameras'], cameras)),
+    ...gpuName(root),
+    ...placeless(root, ['data']),
+    ...entries.flatMap((_, index) => placeless(root, ['data', index, 'from'])),
+  ]
+}
