@@ -1,7 +1,7 @@
 /** What the emitters hand to each other and to the writer. */
 
 /** `managed` files are ours for good; a `scaffold` is written once and belongs to the user from then on. */
-export type FileKind = 'managed' | 'scaffold'
+type FileKind = 'managed' | 'scaffold'
 
 export interface EmittedFile {
   readonly content: string

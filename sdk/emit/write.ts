@@ -22,7 +22,7 @@ const manifestSchema = z.strictObject({
     z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/), kind: z.enum(['managed', 'scaffold']) }),
   ),
 })
-export type Manifest = z.infer<typeof manifestSchema>
+type Manifest = z.infer<typeof manifestSchema>
 
 /**
  * - `unchanged`: on disk as it should be (a scaffold: whatever its owner made of it)
@@ -31,7 +31,7 @@ export type Manifest = z.infer<typeof manifestSchema>
  * - `conflict`: ours, but edited by hand
  * - `refused`: not ours, or not safe
  */
-export type Action = 'unchanged' | 'create' | 'replace' | 'delete' | 'keep' | 'conflict' | 'refused'
+type Action = 'unchanged' | 'create' | 'replace' | 'delete' | 'keep' | 'conflict' | 'refused'
 
 export interface Change {
   readonly path: string

@@ -1,5 +1,6 @@
 import path from 'node:path'
-import { readTemplates, type EmitContext, type EmittedFiles } from '../../sdk/emit/index.ts'
+import type { EmitContext, EmittedFiles } from '../../sdk/emit/emitted.ts'
+import { readTemplates } from '../../sdk/emit/runtime.ts'
 import { repository } from './tools.ts'
 
 /** As the command line makes it for a project in `build/<name>` beside pipeline.ts. The version stands still in tests. */

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile, mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { emit } from '../../sdk/emit/index.ts'
+import { emit } from '../../sdk/emit/emit.ts'
 import { context, text } from './context.ts'
 import { planOf, plans } from './plans.ts'
 

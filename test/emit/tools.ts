@@ -7,7 +7,7 @@ import { PositionEncoding, Workspace, type Diagnostic } from '@astral-sh/ruff-wa
 export const repository = path.resolve(import.meta.dirname, '../..')
 
 /** CPython: the repository's environment, else whatever `python3` is. */
-export const python = [path.join(repository, '.venv/bin/python')].find((file) => existsSync(file)) ?? 'python3'
+const python = [path.join(repository, '.venv/bin/python')].find((file) => existsSync(file)) ?? 'python3'
 
 /** Runs a Python program with a JSON value on stdin; gives back the JSON that it prints. */
 export function askPython(program: string, input: unknown): unknown {

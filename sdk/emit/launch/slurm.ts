@@ -11,7 +11,7 @@ import { commentBlock } from './script.ts'
 import { runFolder, writtenBy, type Project } from '../project.ts'
 import { sbatchValue } from '../shell.ts'
 
-export type Slurm = Extract<Pipeline['launch'][number], { kind: 'slurm' }>
+type Slurm = Extract<Pipeline['launch'][number], { kind: 'slurm' }>
 
 /** Seconds before the time limit at which the run is asked to stop: Slurm may be a minute early, torchrun gives its workers 30 s. */
 const lead = 120
