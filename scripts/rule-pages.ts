@@ -66,7 +66,7 @@ async function index(): Promise<string> {
   })
   return `# Rules
 
-Written by \`npx tsx scripts/write-rule-docs.ts\` from \`sdk/rules\`. \`vla explain VLA101\` prints a page in the terminal.
+Written by \`npm run rules\` from \`sdk/rules\`. \`vla explain VLA101\` prints a page in the terminal.
 
 Every example is executed: an invalid one gives its rule's finding, a valid one none. Snippets show the properties that differ from this pipeline:
 

@@ -1,4 +1,4 @@
-/** Writes docs/rules from the rules themselves: `npx tsx scripts/write-rule-docs.ts`. A test fails when a page is stale. */
+/** Writes docs/rules from the rules themselves: `npm run rules`. A test fails when a page is stale. */
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { rulePages } from './rule-pages.ts'

@@ -5,7 +5,7 @@ import { styleText } from 'node:util'
 import type { Diagnostic, Position } from './diagnostic.ts'
 
 export interface RenderOptions {
-  /** Whether to colour; `wantsColour(stream)` asks the terminal and the environment. */
+  /** Whether to colour. */
   readonly colour: boolean
   /** Columns that text may take; default 100. */
   readonly width?: number
@@ -22,11 +22,6 @@ type Style = Parameters<typeof styleText>[0]
 const COLOUR = { error: 'red', warning: 'yellow', info: 'cyan' } as const
 const FRAME_CONTEXT = 1
 const MAX_FRAME_WIDTH = 160
-
-/** Whether text for a stream should be coloured: a terminal, NO_COLOR and FORCE_COLOR as Node reads them. */
-export function wantsColour(stream: NodeJS.WriteStream): boolean {
-  return styleText('red', 'x', { stream, validateStream: true }) !== 'x'
-}
 
 /** The whole report, ending with a newline. */
 export function render(diagnostics: readonly Diagnostic[], options: RenderOptions): string {
@@ -112,7 +107,7 @@ function window(line: string, column: number): { text: string; skipped: number }
 }
 
 /** `modules.vision.lr`, `data[0].cameras['my cam']` */
-export function pathText(path: readonly (string | number)[]): string {
+function pathText(path: readonly (string | number)[]): string {
   return path
     .map((segment, index) => {
       if (typeof segment === 'number') return `[${String(segment)}]`

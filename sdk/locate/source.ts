@@ -25,6 +25,7 @@ import {
   type Symbol as MorphSymbol,
   SyntaxKind,
   ts,
+  VariableDeclarationKind,
 } from 'ts-morph'
 import type { DeclarationPath } from '../finding/finding.ts'
 import { type Argument, CONSTRUCTORS } from './constructors.ts'
@@ -583,7 +584,7 @@ function definitions(symbol: MorphSymbol): Node[] {
 /** Only what cannot change is followed: a `let` may have been assigned again. */
 function initializerOf(definition: Node): Expression | undefined {
   if (Node.isVariableDeclaration(definition)) {
-    const isConst = definition.getVariableStatement()?.getDeclarationKind() === 'const'
+    const isConst = definition.getVariableStatement()?.getDeclarationKind() === VariableDeclarationKind.Const
     return isConst ? definition.getInitializer() : undefined
   }
   return Node.isExportAssignment(definition) ? definition.getExpression() : undefined
@@ -681,7 +682,7 @@ function propertyNameOf(value: Node): Node | undefined {
 }
 
 /** The value of a path in a plain object; undefined where it does not exist. */
-export function valueAt(root: unknown, path: DeclarationPath): unknown {
+function valueAt(root: unknown, path: DeclarationPath): unknown {
   let value = root
   for (const segment of path) {
     if (typeof value !== 'object' || value === null) return undefined

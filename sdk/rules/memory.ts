@@ -7,7 +7,7 @@ export const BYTES = { fp64: 8, fp32: 4, bf16: 2 } as const
 type Known = RuleContext<Record<string, string>>['known']
 
 /** Parameters that train in some phase, adapters included. A lower bound: of lastLayers(n) it is not counted which ones. */
-export function trainedCount(module: PlanModule, updates: number, known: Known): number {
+function trainedCount(module: PlanModule, updates: number, known: Known): number {
   const trains = module.freeze.some(
     (phase, index) =>
       phase.trains === 'all' && phase.from < Math.min(module.freeze[index + 1]?.from ?? updates, updates),

@@ -9,11 +9,11 @@ import type { DeclarationEdit, DeclarationPath, Severity } from '../finding/find
 import type { PlanPath } from '../plan/notes.ts'
 import type { Note, Pipeline, Unknown } from '../plan/plan.ts'
 
-export type RuleArea =
+type RuleArea =
   'reporting' | 'precision' | 'training' | 'freezing' | 'adapters' | 'data' | 'model' | 'memory' | 'outputs' | 'launch'
 
 /** Where what the rule says is known from. */
-export interface Source {
+interface Source {
   readonly title: string
   /** A page, or `package/path/to/file.py` of a pinned version. */
   readonly at: string
@@ -38,7 +38,7 @@ export type MergePatch =
   null | string | number | boolean | readonly MergePatch[] | { readonly [key: string]: MergePatch }
 
 /** Certain and silent failures cannot be suppressed. */
-export type Suppression =
+type Suppression =
   | { readonly allowed: true; /** When it is right to. */ readonly when: string }
   | { readonly allowed: false; readonly because: string }
 

@@ -9,7 +9,7 @@ import { unusedSuppression } from './reporting/vla090-unused-suppression.ts'
 import { suppressionForbidden } from './reporting/vla091-suppression-forbidden.ts'
 import { couldNotLook } from './reporting/vla092-could-not-look.ts'
 
-export interface Suppressed {
+interface Suppressed {
   readonly rule: string
   readonly reason: string
 }
@@ -163,7 +163,7 @@ function attempt(look: () => void, note: (read: UnknownRead) => void): void {
 }
 
 /** 50000 -> `50,000`; 0.00002 -> `0.00002`. */
-export function formatNumber(value: number): string {
+function formatNumber(value: number): string {
   return Number.isInteger(value) ? value.toLocaleString('en-US') : String(value)
 }
 

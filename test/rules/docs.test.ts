@@ -7,7 +7,7 @@ import { explain } from '../../sdk/rules/page.ts'
 const folder = fileURLToPath(new URL('../../docs/rules/', import.meta.url))
 
 describe('docs/rules', () => {
-  it('is what the rules say now (else: npx tsx scripts/write-rule-docs.ts)', async () => {
+  it('is what the rules say now (else: npm run rules)', async () => {
     const pages = await rulePages()
     expect(readdirSync(folder).sort()).toEqual([...pages.keys()].sort())
     for (const [file, text] of pages) expect(readFileSync(folder + file, 'utf8'), file).toBe(text)
