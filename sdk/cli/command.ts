@@ -17,7 +17,7 @@ export interface Outcome {
   readonly diagnostics?: readonly Diagnostic[]
 }
 
-export type Action = (args: readonly string[], options: Readonly<Record<string, unknown>>, io: Io) => Promise<Outcome>
+type Action = (args: readonly string[], options: Readonly<Record<string, unknown>>, io: Io) => Promise<Outcome>
 
 export interface Registrar {
   /** Adds `--json` and `action` to a command. Actions import what they need themselves, so that no command pays for another. */

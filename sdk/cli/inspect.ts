@@ -30,7 +30,7 @@ export interface Inspected extends Read {
 }
 
 /** The file cannot be loaded, or exports something else: nothing of it can be judged. */
-export class Unloadable extends Error {
+class Unloadable extends Error {
   override readonly name = 'Unloadable'
   readonly diagnostic: Diagnostic
 

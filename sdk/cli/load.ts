@@ -7,7 +7,7 @@ import { CannotDo } from '../python/errors.ts'
 import { packageName } from './package.ts'
 
 /** The file that commands read when none is named. */
-export const DEFAULT_FILE = 'pipeline.ts'
+const DEFAULT_FILE = 'pipeline.ts'
 
 export interface Loaded {
   /** The default export; undefined where there is none. */

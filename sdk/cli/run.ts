@@ -31,7 +31,7 @@ Exit codes:
   130, 143  ended by Ctrl-C, by SIGTERM`
 
 /** Version of the shape of \`--json\`; it changes when a field changes its meaning or goes away. */
-export const JSON_SCHEMA_VERSION = 1
+const JSON_SCHEMA_VERSION = 1
 
 /**
  * Runs the command line.

@@ -1,4 +1,5 @@
 /** Child processes that end when we are told to end: the first signal is passed on, the second kills. */
+import { readFile, readdir } from 'node:fs/promises'
 import { kill } from 'node:process'
 import { execa } from 'execa'
 import { Interrupted } from './errors.ts'
@@ -82,17 +83,27 @@ export async function runChild(file: string, args: readonly string[], options: C
 }
 
 /** Kills a process and everything under it; a launcher's workers live in process groups of their own. */
-export async function killTree(pid: number): Promise<void> {
-  const listing = await execa('ps', ['-A', '-o', 'pid=,ppid='], { reject: false })
+async function killTree(pid: number): Promise<void> {
   const children = new Map<number, number[]>()
-  for (const line of listing.stdout.split('\n')) {
-    const [child, parent] = line.trim().split(/\s+/).map(Number)
-    if (child === undefined || parent === undefined || Number.isNaN(child) || Number.isNaN(parent)) continue
-    children.set(parent, [...(children.get(parent) ?? []), child])
-  }
+  for (const [child, parent] of await processes()) children.set(parent, [...(children.get(parent) ?? []), child])
   const doomed = [pid]
   for (const next of doomed) doomed.push(...(children.get(next) ?? []))
   for (const each of doomed) sendTo(each, 'SIGKILL')
+}
+
+/** Every process of this machine with its parent: from /proc, or from ps where there is no /proc. */
+async function processes(): Promise<[pid: number, parent: number][]> {
+  const numbers = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
+  if (numbers.length > 0) {
+    const stats = await Promise.all(numbers.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')))
+    // "4711 (name, which may hold spaces and brackets) S 4710 ..."
+    return stats.flatMap((stat) => {
+      const parent = /^.*\) \S (\d+) /s.exec(stat)?.[1]
+      return parent === undefined ? [] : [[Number.parseInt(stat, 10), Number(parent)]]
+    })
+  }
+  const { stdout } = await execa('ps', ['-A', '-o', 'pid=,ppid='])
+  return stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number) as [number, number])
 }
 
 function sendTo(pid: number, signal: NodeJS.Signals): void {

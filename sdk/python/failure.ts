@@ -63,7 +63,7 @@ async function rankSays(folder: string): Promise<string | undefined> {
 }
 
 /** The last traceback of a rank, or what it said where it ended with an explanation instead. */
-export function explanation(stderr: string): string | undefined {
+function explanation(stderr: string): string | undefined {
   const text = stderr.trimEnd()
   if (text === '') return undefined
   const marker = 'Traceback (most recent call last):'

@@ -13,7 +13,7 @@ import { CannotDo } from './errors.ts'
 import type { Host } from './host.ts'
 
 /** Versions that the lock file of generated projects is made for, best first. */
-export const PYTHON_VERSIONS = ['3.12', '3.13'] as const
+const PYTHON_VERSIONS = ['3.12', '3.13'] as const
 
 export interface Python {
   /** Absolute path of the interpreter. */
@@ -22,7 +22,7 @@ export interface Python {
   readonly version: string
 }
 
-export interface Tried {
+interface Tried {
   readonly candidate: string
   /** Why it was passed over. */
   readonly because: string

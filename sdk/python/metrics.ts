@@ -173,7 +173,7 @@ function group(value: number): string {
 }
 
 /** Seconds as `0:42`, `12:05` or `3:20:11`. */
-export function duration(seconds: number): string {
+function duration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds))
   const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60]
   const [first, ...others] = parts[0] === 0 ? parts.slice(1) : parts

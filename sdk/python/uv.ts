@@ -9,7 +9,7 @@ import type { Python } from './find.ts'
 import type { Host } from './host.ts'
 
 /** Where tools are kept between runs. */
-export function cacheFolder(host: Host): string {
+function cacheFolder(host: Host): string {
   return join(host.env['XDG_CACHE_HOME'] ?? join(host.env['HOME'] ?? homedir(), '.cache'), 'vla')
 }
 
