@@ -8,15 +8,30 @@ import { jsonRecord, positive, text, type Json } from './common.ts'
 // Vision
 
 export interface TimmVisionOptions {
-  /** Pretrained weights: a file or directory, relative to pipeline.ts. @default initialised from the seed */
+  /**
+   * Pretrained weights: a file or directory, relative to pipeline.ts.
+   * @default initialised from the seed
+   */
   readonly weights?: string
-  /** Side of the square input in pixels. @default the model's own */
+  /**
+   * Side of the square input in pixels.
+   * @default the model's own
+   */
   readonly imageSize?: number
-  /** `'tokens'`: patch tokens of a ViT; `'map'`: feature map of a convolutional network. @default by the model */
+  /**
+   * `'tokens'`: patch tokens of a ViT; `'map'`: feature map of a convolutional network.
+   * @default by the model
+   */
   readonly output?: 'tokens' | 'map'
-  /** `'tokens'`: block whose output is taken, from the end. `'map'`: stage. @default -2 (Prismatic), or the last stage */
+  /**
+   * `'tokens'`: block whose output is taken, from the end. `'map'`: stage.
+   * @default -2 (Prismatic), or the last stage
+   */
   readonly layer?: number
-  /** `'group'` replaces BatchNorm by GroupNorm, whose result does not depend on the batch. @default 'native' */
+  /**
+   * `'group'` replaces BatchNorm by GroupNorm, whose result does not depend on the batch.
+   * @default 'native'
+   */
   readonly norm?: 'native' | 'group'
   /** Further keyword arguments of `timm.create_model`. */
   readonly options?: Readonly<Record<string, Json>>
@@ -29,9 +44,15 @@ export interface TimmVision<Name extends string = string> extends TimmVisionOpti
 export interface TransformersVisionOptions {
   /** Revision on the hub. */
   readonly revision?: string
-  /** Side of the square input in pixels. @default the model's own */
+  /**
+   * Side of the square input in pixels.
+   * @default the model's own
+   */
   readonly imageSize?: number
-  /** Layer whose hidden states are taken, from the end. @default -1 */
+  /**
+   * Layer whose hidden states are taken, from the end.
+   * @default -1
+   */
   readonly layer?: number
 }
 export interface TransformersVision extends TransformersVisionOptions {
@@ -43,7 +64,10 @@ export interface TransformersVision extends TransformersVisionOptions {
 export type Tower = TimmVision | TransformersVision
 
 export interface FusedOptions {
-  /** Concatenate the towers' features on channels (Prismatic, OpenVLA) or in sequence. @default 'channels' */
+  /**
+   * Concatenate the towers' features on channels (Prismatic, OpenVLA) or in sequence.
+   * @default 'channels'
+   */
   readonly on?: 'channels' | 'sequence'
 }
 export interface FusedVision<T extends readonly Tower[] = readonly Tower[]> extends FusedOptions {
@@ -114,7 +138,10 @@ export interface ConfiguredLM {
   readonly kind: 'causalLM'
   /** transformers config with `model_type`, as in config.json. Initialised from the seed. */
   readonly config: LanguageConfig
-  /** `'bytes'`: a byte-level tokenizer written beside the model. @default 'bytes' */
+  /**
+   * `'bytes'`: a byte-level tokenizer written beside the model.
+   * @default 'bytes'
+   */
   readonly tokenizer?: 'bytes'
 }
 
@@ -133,66 +160,79 @@ export function causalLM(
 
 // Action
 
-export interface TokensAction {
-  readonly kind: 'tokens'
+export interface TokensOptions {
+  /**
+   * Actions per prediction.
+   * @default 1 (OpenVLA)
+   */
   readonly chunk?: number
+  /**
+   * Bins per action dimension, the last entries of the vocabulary.
+   * @default 256 (OpenVLA)
+   */
   readonly bins?: number
 }
-export interface RegressionAction {
-  readonly kind: 'regression'
+export interface TokensAction extends TokensOptions {
+  readonly kind: 'tokens'
+}
+export interface RegressionOptions {
+  /** Actions per prediction. OpenVLA-OFT: 8 on LIBERO, 25 on ALOHA, 5 on Bridge. */
   readonly chunk: number
+  /**
+   * Width of the head.
+   * @default the trunk's (OpenVLA-OFT)
+   */
   readonly hidden?: number
+  /**
+   * Residual blocks of the head.
+   * @default 2 (OpenVLA-OFT)
+   */
   readonly blocks?: number
 }
-export interface FlowMatchingAction {
-  readonly kind: 'flowMatching'
+export interface RegressionAction extends RegressionOptions {
+  readonly kind: 'regression'
+}
+export interface FlowMatchingOptions {
+  /** Blocks of the action transformer. */
   readonly layers: number
+  /** Its width, even. */
   readonly hidden: number
+  /** Actions per prediction. openpi: 50. */
   readonly chunk: number
+  /**
+   * Attention heads; they divide `hidden`.
+   * @default heads of 64 channels or, where they do not divide, more
+   */
   readonly heads?: number
+  /**
+   * Euler steps at inference.
+   * @default 10 (openpi)
+   */
   readonly steps?: number
+  /**
+   * How the actions see the trunk: `'cross'`, attention to its last hidden states (GR00T).
+   * @default 'cross'
+   */
   readonly attention?: 'cross'
+}
+export interface FlowMatchingAction extends FlowMatchingOptions {
+  readonly kind: 'flowMatching'
 }
 
 export type Action = TokensAction | RegressionAction | FlowMatchingAction
 
-/** Discrete action tokens: bins over the last vocabulary entries (OpenVLA); causal, read by the language head. */
-export function tokens(options?: {
-  /** Actions per prediction. @default 1 */
-  readonly chunk?: number
-  /** Bins per dimension. @default 256 (OpenVLA) */
-  readonly bins?: number
-}): TokensAction {
+/** Discrete action tokens (OpenVLA): bins over the last entries of the vocabulary; causal, read by the language head. */
+export function tokens(options?: TokensOptions): TokensAction {
   return { kind: 'tokens', ...options }
 }
 
-/** L1 regression with parallel decoding (OpenVLA-OFT): learnt queries in the trunk, an MLP with residual blocks on their hidden states. */
-export function regression(options: {
-  /** Actions per prediction. */
-  readonly chunk: number
-  /** Width of the head. @default the trunk's */
-  readonly hidden?: number
-  /** Residual blocks of the head. @default 2 (OpenVLA-OFT) */
-  readonly blocks?: number
-}): RegressionAction {
+/** L1 regression with parallel decoding (OpenVLA-OFT): action queries in the trunk, an MLP with residual blocks on what it makes of them. */
+export function regression(options: RegressionOptions): RegressionAction {
   return { kind: 'regression', ...options }
 }
 
-/** Flow matching by a transformer that attends to the trunk's last hidden states (cross attention). */
-export function flowMatching(options: {
-  /** Layers of the action transformer. */
-  readonly layers: number
-  /** Its width. */
-  readonly hidden: number
-  /** Actions per prediction. */
-  readonly chunk: number
-  /** Attention heads. @default hidden / 64, at least 1 */
-  readonly heads?: number
-  /** Euler steps at inference. @default 10 (openpi) */
-  readonly steps?: number
-  /** How the actions see the trunk. @default 'cross' */
-  readonly attention?: 'cross'
-}): FlowMatchingAction {
+/** Flow matching (openpi's equations) by a transformer that attends to the trunk's last hidden states. */
+export function flowMatching(options: FlowMatchingOptions): FlowMatchingAction {
   return { kind: 'flowMatching', ...options }
 }
 
@@ -211,17 +251,29 @@ export interface ComposedOptions<
   readonly projector: Projector
   /** Trunk: `causalLM(...)`. */
   readonly language: Language
-  /** Proprioception as one token of the sequence. @default false */
+  /**
+   * Proprioception as one token of the sequence.
+   * @default false
+   */
   readonly state?: boolean
   /** Action decoder: `tokens()`, `regression(...)` or `flowMatching(...)`. */
   readonly action: A
-  /** Attention of the trunk. @default 'causal' for tokens, 'full' for regression, 'prefix' for flow matching */
+  /**
+   * Attention of the trunk: causal; prefix-LM (the observation sees all of itself); every token sees every token.
+   * @default 'causal' for tokens, 'full' for regression, 'prefix' for flow matching
+   */
   readonly mask?: 'causal' | 'prefix' | 'full'
-  /** Prompt; `{instruction}` is replaced. @default OpenVLA's */
+  /**
+   * Prompt; `{instruction}` is replaced.
+   * @default OpenVLA's: 'In: What action should the robot take to {instruction}?\\nOut:'
+   */
   readonly prompt?: string
-  /** Padded length of the tokenised prompt. @default 64 */
+  /**
+   * Padded length of the tokenised prompt. A longer prompt stops the run.
+   * @default 64; 128 with the byte-level tokenizer
+   */
   readonly promptTokens?: number
-  /** An `hf` package of ours to start from. */
+  /** An `hf` package of ours to start from: directory or hub id. */
   readonly weights?: string
 }
 export interface ComposedModel extends ComposedOptions {
@@ -233,9 +285,15 @@ export interface OpenvlaOptions<A extends TokensAction | RegressionAction = Toke
   readonly weights: string
   /** Revision on the hub. */
   readonly revision?: string
-  /** Actions per prediction. @default 1 */
+  /**
+   * Actions per prediction.
+   * @default 1
+   */
   readonly chunk?: number
-  /** Action decoder. @default tokens() */
+  /**
+   * Action decoder.
+   * @default tokens()
+   */
   readonly action?: A
 }
 export interface OpenvlaModel extends OpenvlaOptions {

@@ -11,19 +11,39 @@ import { freezeSchema } from './freeze.ts'
  * left out, everything is allowed: `const vision = { dtype: 'bf16' } satisfies ModuleOptions`.
  */
 export interface ModuleOptions<D = DType, S = DType, T = unknown> {
-  /** Peak learning rate of the module. @default training.lr, or the model's published recipe */
+  /**
+   * Peak learning rate of the module, per optimizer update. Ratios above 50 between modules are reported.
+   * @default training.lr, or the model's published recipe
+   */
   readonly lr?: number
-  /** Decoupled weight decay. @default training.weightDecay */
+  /**
+   * Decoupled weight decay (times the learning rate, per update); biases and norms are left out.
+   * @default training.weightDecay, or the model's published recipe
+   */
   readonly weightDecay?: number
-  /** Compute dtype. What trains has fp32 masters whatever this says. @default 'fp32' on cpus, 'bf16' where the GPU has it */
+  /**
+   * Dtype in which the module computes. What trains has fp32 masters and fp32 gradient reduction whatever this says.
+   * @default 'fp32' on cpus, 'bf16' where the GPU has it
+   */
   readonly dtype?: D
-  /** Dtype in which the parameters are kept. @default 'fp32' where something trains; else as loaded */
+  /**
+   * Dtype in which the parameters rest. Masters below fp32 lose small updates.
+   * @default 'fp32' where something ever trains ('fp64' under an fp64 module); else as loaded
+   */
   readonly storage?: S
-  /** `'full'`: recompute each block in the backward pass instead of keeping its activations. @default 'none' */
+  /**
+   * `'full'`: recompute each block in the backward pass instead of keeping its activations: about a third more compute, for the memory
+   * of one block instead of all (Chen et al. 2016).
+   * @default 'none', or the model's published recipe
+   */
   readonly recompute?: CheckRecompute<T>
-  /** When the module is frozen. @default 'never' */
+  /**
+   * When the module is frozen: `'never'`, `'always'`, `until('75%', { thenTrain: lastLayers(6) })`, or a list of `phase(...)`. With
+   * `adapt` it speaks of the adapters; the base stays frozen.
+   * @default 'never'
+   */
   readonly freeze?: CheckFreeze<T>
-  /** Low-rank adapters instead of full training. */
+  /** Low-rank adapters instead of full training: `lora({ rank: 32 })`, injected before sharding and merged into packages. */
   readonly adapt?: CheckAdapt<T>
 }
 

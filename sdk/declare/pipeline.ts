@@ -19,24 +19,70 @@ import { rulesSchema, type Rules } from './rules.ts'
 import { trackSchema, type Tracker } from './track.ts'
 import { trainingSchema, type Training } from './training.ts'
 
+export interface Loader {
+  /**
+   * Processes per rank that read and decode samples.
+   * @default 4; 0 on cpus, where they would take time from the training processes
+   */
+  readonly workers?: number
+}
+
 /** What the user said: plain JSON-able data, never changed by us. */
 export interface Declaration {
+  /** Name of the run, its directory and its packages: small letters, digits and hyphens. */
   readonly name: string
+  /** Which VLA: `openvla(...)`, or an own one, `composed(...)`. */
   readonly model: Model
+  /** Demonstrations: `lerobotDataset(...)`, or a list `[{ from: lerobotDataset(...), weight: 3 }, ...]`. */
   readonly data: Data
+  /** Camera of the model -> image feature of the datasets. An entry's own `cameras` wins. */
   readonly cameras?: CameraMap
+  /** Normalisation of states and actions. */
   readonly normalize?: Normalize
+  /**
+   * Image augmentation: `imageAugmentation(...)`. Evaluation and packages take the matching centre crop.
+   * @default none
+   */
   readonly augment?: ImageAugmentation
-  readonly loader?: { readonly workers?: number }
+  /** How samples are read. */
+  readonly loader?: Loader
+  /** What the run has: `gpus('H100-SXM-80GB', { perNode: 8 })`, or `cpus({ processes: 2 })`. */
   readonly hardware: Hardware
+  /** What each module trains with. A module that is not named takes `training.lr`, or the model's published recipe. */
   readonly modules?: Readonly<Record<string, ModuleOptions>>
+  /**
+   * How the processes share the work: `fsdp2()` (FULL_SHARD), `fsdp2({ shard: 'gradOp' })` (SHARD_GRAD_OP), or `ddp()`.
+   * @default fsdp2({ shard: 'full' })
+   */
   readonly parallel?: Parallel
+  /** Updates, batches, learning rate, optimizer, schedule. */
   readonly training: Training
+  /**
+   * When the run is saved.
+   * @default every 10% of the run, the three newest kept
+   */
   readonly checkpoint?: Checkpoint
+  /**
+   * Where metrics go: `[tensorboard(), wandb({ project })]`. JSON lines are always written.
+   * @default [jsonl()]
+   */
   readonly track?: readonly Tracker[]
+  /**
+   * Rollouts of the packaged policy: `simulation(...)`.
+   * @default none
+   */
   readonly evaluate?: Simulation
+  /**
+   * Packages: `[hf(), lerobot()]`.
+   * @default none
+   */
   readonly export?: readonly Export[]
+  /**
+   * Launch scripts: `[torchrun(), slurm(...)]`.
+   * @default [torchrun()]
+   */
   readonly launch?: readonly Launch[]
+  /** Rules that are switched off, each with its reason: `{ VLA203: off('measured') }`. */
   readonly rules?: Rules
 }
 
@@ -45,6 +91,7 @@ export const pipelineMark: unique symbol = Symbol.for('vla.pipeline') as never
 
 /** One dataset of a list, with the cameras of the model. */
 interface CheckedEntry<Map, Cameras> extends Omit<MixtureEntry, 'cameras'> {
+  /** Camera of the model -> image feature of this dataset; wins over the pipeline's `cameras`. */
   readonly cameras?: { readonly [K in keyof Map]: Map[K] & string & CheckCamera<K, Cameras> }
 }
 
@@ -58,10 +105,15 @@ export interface PipelineOptions<
   Map,
   Entries,
 > extends Omit<Declaration, 'model' | 'data' | 'cameras' | 'hardware' | 'modules'> {
+  /** Which VLA: `openvla(...)`, or an own one, `composed(...)`. */
   readonly model: Model & ModelShape<Modules, Cameras, ModuleTraits>
+  /** What the run has: `gpus('H100-SXM-80GB', { perNode: 8 })`, or `cpus({ processes: 2 })`. */
   readonly hardware: Hardware & Device<G>
+  /** Demonstrations: `lerobotDataset(...)`, or a list `[{ from: lerobotDataset(...), weight: 3 }, ...]`. */
   readonly data: LerobotDataset | { readonly [I in keyof Entries]: CheckedEntry<Entries[I], NoInfer<Cameras>> }
+  /** Camera of the model -> image feature of the datasets. An entry's own `cameras` wins. */
   readonly cameras?: { readonly [K in keyof Map]: Map[K] & string & CheckCamera<K, NoInfer<Cameras>> }
+  /** What each module trains with. A module that is not named takes `training.lr`, or the model's published recipe. */
   readonly modules?: {
     readonly [K in keyof Options]: ModuleOptions<
       (Options[K] & DType & CheckDType<Options[K], NoInfer<G>>) | UnknownDType<Options[K]>,
@@ -90,6 +142,8 @@ export function defineVLAPipeline<
   return marked as unknown as Declaration
 }
 
+const loaderSchema: z.ZodType<Loader> = z.strictObject({ workers: count.exactOptional() })
+
 export const declarationSchema: z.ZodType<Declaration> = z.strictObject({
   name: text,
   model: modelSchema,
@@ -97,7 +151,7 @@ export const declarationSchema: z.ZodType<Declaration> = z.strictObject({
   cameras: camerasSchema.exactOptional(),
   normalize: normalizeSchema.exactOptional(),
   augment: augmentSchema.exactOptional(),
-  loader: z.strictObject({ workers: count.exactOptional() }).exactOptional(),
+  loader: loaderSchema.exactOptional(),
   hardware: hardwareSchema,
   modules: modulesSchema.exactOptional(),
   parallel: parallelSchema.exactOptional(),
