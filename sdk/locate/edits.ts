@@ -209,6 +209,7 @@ function printedObject(value: Record<string, unknown>, constructors: Set<string>
 }
 
 function printedNumber(value: number): string {
+  if (value !== 0 && Math.abs(value) < 1e-3) return value.toExponential()
   if (!Number.isInteger(value) || Math.abs(value) < 1000 || !Number.isSafeInteger(value)) return String(value)
   return String(value).replace(/\B(?=(\d{3})+$)/g, '_')
 }

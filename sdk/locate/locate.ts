@@ -44,7 +44,34 @@ export async function locate(findings: readonly Finding[], options: LocateOption
     const related = finding.related.map((entry) => ({ ...entry, ...place(entry.path, 'value') }))
     return { ...finding, ...place(finding.path, finding.at), related, fixes }
   })
-  return diagnostics.sort(compareDiagnostics)
+  return mergeShared(diagnostics.sort(compareDiagnostics))
+}
+
+/** A literal that several modules share is one cause: what one rule says about it stands in one diagnostic. */
+function mergeShared(sorted: readonly Diagnostic[]): Diagnostic[] {
+  const merged: Diagnostic[] = []
+  for (const next of sorted) {
+    const last = merged.at(-1)
+    if (last === undefined || !isSameCause(last, next)) {
+      merged.push(next)
+      continue
+    }
+    const known = new Set(last.related.map((entry) => JSON.stringify(entry)))
+    const related = [...last.related, ...next.related.filter((entry) => !known.has(JSON.stringify(entry)))]
+    const message = last.message.split('\n').includes(next.message) ? last.message : `${last.message}\n${next.message}`
+    merged[merged.length - 1] = { ...last, message, related }
+  }
+  return merged
+}
+
+function isSameCause(a: Diagnostic, b: Diagnostic): boolean {
+  const isSamePlace =
+    a.file === b.file &&
+    a.line === b.line &&
+    a.column === b.column &&
+    a.endLine === b.endLine &&
+    a.endColumn === b.endColumn
+  return a.id === b.id && a.exact && b.exact && isSamePlace && JSON.stringify(a.path) !== JSON.stringify(b.path)
 }
 
 /** A path as it is shown: relative to the root where it lies below it, with forward slashes. */

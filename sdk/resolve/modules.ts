@@ -7,7 +7,7 @@ import type { ModuleOptions } from '../declare/modules.ts'
 import type { Declaration } from '../declare/pipeline.ts'
 import type { DeclarationPath } from '../finding/finding.ts'
 import type { Lock, WeightsEntry } from '../lock/lock.ts'
-import type { DType, Pipeline, PlanModel, PlanModule, Unknown } from '../plan/plan.ts'
+import { isKnown, type DType, type Pipeline, type PlanModel, type PlanModule, type Unknown } from '../plan/plan.ts'
 import { everTrains, phases, schedulePhrase } from './freeze.ts'
 import { lockedWeights } from './model.ts'
 import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
@@ -75,7 +75,7 @@ function resolveModule(
     parameters: [...facts.patterns],
     dead: [...facts.dead],
     blocks: [...facts.blocks],
-    liveBlocks: facts.liveBlocks.map((count) => count ?? unknown(undescribed(facts.name))),
+    liveBlocks: facts.liveBlocks.map((count) => count ?? unknown(undescribed(facts.name, model))),
     lr,
     weightDecay: resolveWeightDecay(training.weightDecay, options.weightDecay, recipe, place, path, book),
     dtype,
@@ -89,12 +89,22 @@ function resolveModule(
     }),
     freeze,
     adapt,
-    ...counts(facts, adapt, place, book),
+    ...counts(facts, adapt, model, place, book),
   }
 }
 
-function undescribed(module: string): string {
-  return `the catalog does not describe the parameters of module '${module}'`
+/** Why the parameters of a module are not known: what they depend on is not, or the catalog does not describe its parts. */
+function undescribed(module: string, model: PlanModel): string {
+  const towers = model.vision.towers.map(({ width }) => width)
+  const { hidden } = model.language
+  const needs: Readonly<Record<string, readonly unknown[]>> = {
+    vision: towers,
+    projector: [model.stateDim, ...towers, hidden],
+    language: [hidden],
+    action: [model.actionDim, hidden],
+  }
+  const open = (needs[module] ?? []).find((value): value is Unknown => !isKnown(value))
+  return open?.because ?? `the catalog does not describe the parameters of module '${module}'`
 }
 
 /** Declared for the module, declared for all, or published; null where nothing ever trains. */
@@ -233,13 +243,14 @@ function loadedDtype(facts: ModuleFacts, locked: WeightsEntry | undefined): DTyp
 function counts(
   facts: ModuleFacts,
   adapt: PlanModule['adapt'],
+  model: PlanModel,
   place: readonly (string | number)[],
   book: Notebook,
 ): Pick<PlanModule, 'count' | 'deadCount' | 'adapterCount'> {
   const { parameters } = facts
   const path = ['model']
   if (parameters === undefined) {
-    const open: Unknown = unknown(undescribed(facts.name))
+    const open: Unknown = unknown(undescribed(facts.name, model))
     for (const field of ['count', 'deadCount', 'adapterCount'])
       book.note([...place, field], path, 'catalog', 'Not known.')
     return { count: open, deadCount: open, adapterCount: adapt === null ? 0 : open }

@@ -35,6 +35,11 @@ export function dimensions(indices: readonly number[]): string {
   return `dimensions ${shown.slice(0, -1).join(', ')} and ${shown.at(-1) ?? ''}`
 }
 
+/** A learning rate as one writes it: `2e-5`. */
+export function rate(lr: number): string {
+  return Number(lr.toPrecision(3)).toExponential()
+}
+
 /** `123.4 GiB` */
 export function gibibytes(bytes: number): string {
   return `${(bytes / 2 ** 30).toFixed(1)} GiB`

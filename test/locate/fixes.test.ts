@@ -54,7 +54,7 @@ describe('edits of the text', () => {
       'replaces a value',
       `export default defineVLAPipeline({ a: { lr: 1 } })`,
       set(['a', 'lr'], 2e-5),
-      `export default defineVLAPipeline({ a: { lr: 0.00002 } })`,
+      `export default defineVLAPipeline({ a: { lr: 2e-5 } })`,
     ],
     [
       'writes a shorthand out',

@@ -160,6 +160,19 @@ describe('forms of the default export', () => {
   })
 })
 
+describe('a literal that several modules share', () => {
+  it('is one diagnostic', async () => {
+    const one = { ...finding(['modules', 'vision', 'lr']), message: 'vision.' }
+    const two = { ...finding(['modules', 'language', 'lr']), message: 'language.' }
+    const found = await locate([one, two], { file, declaration: torture, root: folder })
+    expect(found.map(({ message, line }) => [message, line])).toEqual([['language.\nvision.', 3]])
+  })
+  it('but two findings near one place stay two', async () => {
+    const near = [finding(['training', 'seed']), finding(['training', 'skipNonFinite'])]
+    expect(await locate(near, { file, declaration: torture, root: folder })).toHaveLength(2)
+  })
+})
+
 describe('without findings', () => {
   let loaded: unknown
   beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { isKnown } from '../../plan/plan.ts'
-import { everTrains } from '../facts.ts'
+import { everTrains, rate } from '../facts.ts'
 import { defineRule } from '../rule.ts'
 
 const LIMIT = 50
@@ -69,12 +69,12 @@ export const lrRatio = defineRule({
       at: ['modules', slow.index, 'lr'],
       data: {
         fast: fast.name,
-        fastLr: String(fast.lr),
+        fastLr: rate(fast.lr),
         slow: slow.name,
-        slowLr: String(slow.lr),
+        slowLr: rate(slow.lr),
         ratio: Number((fast.lr / slow.lr).toPrecision(3)),
       },
-      fix: `Raise '${slow.name}' to at least ${String(Number((fast.lr / LIMIT).toPrecision(3)))}, lower '${fast.name}' to at most ${String(Number((slow.lr * LIMIT).toPrecision(3)))}, or freeze the slow module.`,
+      fix: `Raise '${slow.name}' to at least ${rate(fast.lr / LIMIT)}, lower '${fast.name}' to at most ${rate(slow.lr * LIMIT)}, or freeze the slow module.`,
       related: [{ at: ['modules', fast.index, 'lr'], note: `the learning rate of '${fast.name}'` }],
     })
   },
