@@ -194,6 +194,8 @@ def main() -> int:
                       + (", or pass --overwrite" if there is not None else ""), file=sys.stderr)  # fmt: skip
                 return 2
         probe_rendering()
+        for task in tasks:
+            instruction(task)  # refuses an unknown task before anything is written
         partial = options.out.with_name(options.out.name + ".partial")
         shutil.rmtree(partial, ignore_errors=True)  # left by a recording that was interrupted
         record(tasks, options.first_seed, options.size, options.noise, options.max_steps, options.processes, partial)

@@ -157,19 +157,23 @@ class _Open:
 
 
 _open: _Open | None = None  # of this process
+_problem: str | None = None  # why it could not be opened: an initialiser that raises would be started again for ever
 
 
 def _start(worker: _Worker) -> None:
-    global _open
+    global _open, _problem
     torch.set_num_threads(1)
-    environment = make_environment(worker.task, worker.image_size)
-    observation, _ = environment.reset(seed=FROZEN_SEED)
-    _open = _Open(worker, environment, open_policy(Path(worker.package)), observation["pixels"])
+    try:
+        environment = make_environment(worker.task, worker.image_size)
+        observation, _ = environment.reset(seed=FROZEN_SEED)
+        _open = _Open(worker, environment, open_policy(Path(worker.package)), observation["pixels"])
+    except Exception as problem:  # transformers, LeRobot and MuJoCo fail in many ways; all of them are told
+        _problem = f"{worker.task}: cannot roll {worker.package} out: {problem}"
 
 
 def _current() -> _Open:
     if _open is None:
-        raise RuntimeError("the worker process was not initialised")
+        raise UserError(_problem or "the worker process was not initialised")
     return _open
 
 

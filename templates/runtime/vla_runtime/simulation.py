@@ -62,10 +62,9 @@ def make_environment(task: str, image_size: int, shadows: bool = False) -> Any:
     """
     choose_renderer()
     import metaworld
-    from lerobot.envs.metaworld import TASK_DESCRIPTIONS, MetaworldEnv
+    from lerobot.envs.metaworld import MetaworldEnv
 
-    if task not in TASK_DESCRIPTIONS:
-        raise ValueError(f"MetaWorld has no task '{task}'; it has {', '.join(sorted(TASK_DESCRIPTIONS))}")
+    instruction(task)  # refuses an unknown task
 
     class SizedMetaworldEnv(MetaworldEnv):
         """LeRobot's environment with another frame size and, if asked, without shadows."""
@@ -102,9 +101,15 @@ def make_environment(task: str, image_size: int, shadows: bool = False) -> Any:
 
 
 def instruction(task: str) -> str:
-    """LeRobot's sentence for a MetaWorld task."""
+    """LeRobot's sentence for a MetaWorld task.
+
+    Raises:
+        ValueError: MetaWorld has no such task.
+    """
     from lerobot.envs.metaworld import TASK_DESCRIPTIONS
 
+    if task not in TASK_DESCRIPTIONS:
+        raise ValueError(f"MetaWorld has no task '{task}'; it has {', '.join(sorted(TASK_DESCRIPTIONS))}")
     return TASK_DESCRIPTIONS[task]
 
 

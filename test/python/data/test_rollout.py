@@ -1,7 +1,10 @@
 """Statistics of rollouts; the rollouts themselves run in the end-to-end test."""
 
+from pathlib import Path
+
 import pytest
-from vla_runtime.rollout import Outcome, summarise, wilson_interval
+from vla_runtime.errors import UserError
+from vla_runtime.rollout import Arguments, Outcome, evaluate, summarise, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -18,3 +21,20 @@ def test_summary() -> None:
     summary = summarise(outcomes)
     assert (summary["successes"], summary["episodes"]) == (3, 5)
     assert summary["mean_final_distance_m"] == pytest.approx(0.02)
+
+
+def test_a_package_that_is_not_there(tmp_path: Path) -> None:
+    arguments = Arguments(package=tmp_path / "nothing", out=tmp_path / "out", ablate="none", episodes=1, processes=1)
+    with pytest.raises(UserError, match=r"nothing is no package: neither config.json \(hf\) nor policy"):
+        evaluate(
+            arguments,
+            tasks=["reach-v3"],
+            episodes=1,
+            first_seed=0,
+            max_steps=1,
+            image_size=32,
+            action_steps=1,
+            camera="front",
+            dataset_root=None,
+            image_feature="observation.image",
+        )

@@ -1,0 +1,159 @@
+/**
+ * Generated projects on demonstrations from the real simulator: declared, checked, built, trained by two processes, packed, reloaded,
+ * rolled out. Each variant is a different way through the runtime.
+ */
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = path.resolve(import.meta.dirname, '../..')
+const folder = path.join(root, 'build', 'end-to-end') // below the repository, so that its .venv is found
+const python = path.join(root, '.venv', 'bin', 'python')
+const environment = { ...process.env, HF_HUB_OFFLINE: '1', OMP_NUM_THREADS: '1' }
+
+function vla(...args: string[]): string {
+  return execFileSync(process.execPath, [path.join(root, 'dist/cli/bin.js'), ...args], { cwd: folder, env: environment, encoding: 'utf8', stdio: 'pipe' })
+}
+
+function json<T>(file: string): T {
+  return JSON.parse(readFileSync(path.join(folder, file), 'utf8')) as T
+}
+
+const trunk = (spare: string): string =>
+  `causalLM({ config: { model_type: 'llama', hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 4${spare} } })`
+
+const map = `timmVision('convnext_atto', { imageSize: 64, output: 'map', layer: 0 })`
+const patches = `timmVision('vit_tiny_patch16_224', { imageSize: 64 })`
+
+interface Variant {
+  readonly name: string
+  readonly imports: string
+  readonly model: string
+  readonly rest: string
+  readonly exports: readonly string[]
+}
+
+const variants: readonly Variant[] = [
+  {
+    name: 'regression',
+    imports: 'regression, spatialSoftArgmax, until, lastLayers, fsdp2, imageAugmentation',
+    model: `vision: ${map}, projector: spatialSoftArgmax({ points: 8 }), language: ${trunk('')}, state: true, action: regression({ chunk: 4, hidden: 32 })`,
+    rest: `normalize: { state: 'meanStd', action: 'minMax', constant: 'pass' },
+      augment: imageAugmentation({ crop: 0.9, brightness: 0.2 }),
+      modules: { vision: { lr: 1e-3, freeze: until(2, { thenTrain: lastLayers(1), rewarm: 2 }) }, language: { dtype: 'bf16', recompute: 'full' } },
+      parallel: fsdp2({ shard: 'full' }),`,
+    exports: ['hf', 'lerobot'],
+  },
+  {
+    name: 'flow',
+    imports: 'flowMatching, mlp, lora, fsdp2',
+    model: `vision: ${patches}, projector: mlp({ layers: 2 }), language: ${trunk('')}, state: true, action: flowMatching({ chunk: 4, hidden: 32, layers: 1, heads: 2, steps: 4 })`,
+    rest: `normalize: { state: 'quantiles', action: 'quantiles', constant: 'zero', clip: true },
+      modules: { language: { adapt: lora({ rank: 4 }) } },
+      parallel: fsdp2({ shard: 'gradOp' }),`,
+    exports: ['hf', 'lerobot'],
+  },
+  {
+    name: 'tokens',
+    imports: 'tokens, linear, ddp',
+    model: `vision: ${patches}, projector: linear(), language: ${trunk('')}, action: tokens({ chunk: 2 })`,
+    rest: `normalize: { action: 'quantiles', constant: 'pass', clip: true },
+      parallel: ddp(),`,
+    exports: ['hf'],
+  },
+]
+
+function declaration({ name, imports, model, rest, exports }: Variant): string {
+  return `import { causalLM, composed, cpus, defineVLAPipeline, hf, lerobot, lerobotDataset, simulation, timmVision, torchrun, ${imports} } from 'vla-pipeline'
+
+export default defineVLAPipeline({
+  name: '${name}',
+  model: composed({ cameras: ['front'], ${model}, prompt: '{instruction}', promptTokens: 96 }),
+  data: lerobotDataset({ root: 'data/metaworld', holdout: [0] }),
+  cameras: { front: 'observation.image' },
+  hardware: cpus({ processes: 2 }),
+  training: { updates: 4, globalBatch: 8, microBatch: 2, lr: 1e-3, seed: 5, validateEvery: 2 },
+  checkpoint: { every: 2, keep: 2 },
+  evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], episodes: 1, maxSteps: 6, imageSize: 64 }),
+  export: [${exports.map((kind) => `${kind}()`).join(', ')}],
+  launch: [torchrun()],
+  ${rest}
+})
+`
+}
+
+describe('a generated project', () => {
+  beforeAll(() => {
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(path.join(folder, 'node_modules'), { recursive: true })
+    writeFileSync(path.join(folder, 'package.json'), '{ "type": "module" }\n')
+    for (const file of ['examples/quickstart/record.py', 'templates/runtime/vla_runtime/simulation.py']) {
+      copyFileSync(path.join(root, file), path.join(folder, path.basename(file)))
+    }
+    execFileSync(python, ['record.py', '--task', 'reach-v3=3', '--out', 'data/metaworld', '--processes', '1'], { cwd: folder, env: environment, stdio: 'pipe' })
+  })
+  afterAll(() => {
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it.each(variants)('trains, resumes, packs and acts: $name', (variant) => {
+    writeFileSync(path.join(folder, `${variant.name}.ts`), declaration(variant))
+    const checked = JSON.parse(vla('check', `${variant.name}.ts`, '--json')) as { ok: boolean; diagnostics: { id: string; severity: string }[] }
+    expect(checked.diagnostics.filter(({ severity }) => severity === 'error')).toEqual([])
+    expect(checked.ok).toBe(true)
+    vla('build', `${variant.name}.ts`, '--out', variant.name)
+    vla('run', variant.name)
+
+    const metrics = readFileSync(path.join(folder, variant.name, `runs/${variant.name}/metrics.jsonl`), 'utf8').trim().split('\n')
+    const updates = metrics.map((line) => JSON.parse(line) as { update: number; loss: number; held_out?: number })
+    expect(updates.map(({ update }) => update)).toEqual([0, 1, 2, 3])
+    expect(updates.every(({ loss }) => Number.isFinite(loss))).toBe(true)
+    expect(updates.filter(({ held_out }) => held_out !== undefined).map(({ update }) => update)).toEqual([1, 3])
+    vla('run', variant.name) // nothing is left to do
+    expect(readFileSync(path.join(folder, variant.name, `runs/${variant.name}/metrics.jsonl`), 'utf8').trim().split('\n')).toEqual(metrics)
+
+    vla('pack', variant.name)
+    for (const kind of variant.exports) {
+      const verification = json<{ largestDifference: number; tolerance: number; update: number }>(`${variant.name}/packages/${kind}/verification.json`)
+      expect(verification.update).toBe(4)
+      expect(verification.largestDifference).toBeLessThanOrEqual(verification.tolerance)
+    }
+    execFileSync(python, ['evaluate.py', '--package', `packages/${variant.exports.at(-1) ?? 'hf'}`], {
+      cwd: path.join(folder, variant.name),
+      env: environment,
+      stdio: 'pipe',
+    })
+    const results = json<{ episodes: { seed: number; steps: number; final_distance_m: number }[] }>(`${variant.name}/evaluation/results.json`)
+    expect(results.episodes).toHaveLength(1)
+    expect(results.episodes[0]?.final_distance_m).toBeGreaterThan(0)
+    expect(existsSync(path.join(folder, variant.name, 'evaluation/reach-v3'))).toBe(true)
+  })
+
+  it('refuses a package whose weights were changed', () => {
+    const tamper = `
+import pathlib, sys
+from safetensors.torch import load_file, save_file
+path = pathlib.Path("packages/hf/model.safetensors")
+tensors = load_file(path)
+name = next(name for name in sorted(tensors) if name.startswith("vision_backbone"))
+del tensors[name]
+save_file(tensors, path, metadata={"format": "pt"})
+from vla_runtime.errors import UserError
+from vla_runtime.pack import open_checkpoint
+from vla_runtime.pack.compare import verify_package
+from vla_runtime.checkpoints import complete_checkpoints
+from model import build_model
+from train import MODULES
+checkpoint = open_checkpoint(complete_checkpoints(pathlib.Path("runs/regression/checkpoints"))[0], build_model, MODULES)
+try:
+    verify_package(pathlib.Path("packages/hf"), checkpoint, "fp32")
+except UserError as refused:
+    print(refused)
+    sys.exit(0)
+sys.exit(1)
+`
+    const said = execFileSync(python, ['-c', tamper], { cwd: path.join(folder, 'regression'), env: environment, encoding: 'utf8', stdio: 'pipe' })
+    expect(said).toContain("does not hold exactly this model's weights")
+  })
+})
