@@ -83,7 +83,14 @@ export function judge(text: string, lock: Lock): Judged {
   return { declaration, plan: resolved.plan, findings: [...reported, ...findings] }
 }
 
+const judged = new Map<Pick<Example, 'code' | 'lock'>, Judged & { text: string }>()
+
+/** The verdict on an example; the same object is judged once. */
 export function judgeExample(example: Pick<Example, 'code' | 'lock'>): Judged & { text: string } {
+  const known = judged.get(example)
+  if (known !== undefined) return known
   const text = pipelineText(example.code)
-  return { text, ...judge(text, lockOf(example.lock)) }
+  const verdict = { text, ...judge(text, lockOf(example.lock)) }
+  judged.set(example, verdict)
+  return verdict
 }

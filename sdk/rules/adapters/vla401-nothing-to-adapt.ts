@@ -8,7 +8,7 @@ export const nothingToAdapt = defineRule({
   since: '0.1.0',
   summary: 'LoRA finds at least one layer to adapt.',
   why: 'The base of an adapted module is frozen; without adapters nothing of it would train.',
-  fix: 'Name layers of this module in `targets`, or train the module without adapters.',
+  fix: 'Name layers of this module in `targets` (convolutions too can be adapted when they are named), or train the module without adapters.',
   suppress: { allowed: false, because: 'The generated run refuses it.' },
   sources: [
     {
