@@ -81,7 +81,7 @@ describe.each(exampleNames)('examples/%s', (name) => {
     example = await loadExample(name)
     files = emit(example.plan, context)
     built = await write(example, files, path.join(folder, name))
-  })
+  }, 60_000)
 
   test('has no findings but what only the target can answer', () => {
     const { findings } = example
