@@ -1,6 +1,5 @@
 """Runs that were never disturbed, to compare with."""
 
-import random
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -27,8 +26,3 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Settings]
 def project(tmp_path: Path) -> Project:
     """A fresh copy with the default settings."""
     return Project(tmp_path / "project")
-
-
-def draw(seed: str) -> random.Random:
-    """The generator that draws the part of a grid that CI runs."""
-    return random.Random(seed)

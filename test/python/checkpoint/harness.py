@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 RUNTIME = HERE.parents[2] / "templates" / "runtime"
 sys.path.insert(0, str(HERE / "project"))
 
-from settings import Settings  # noqa: E402
+from project.settings import Settings  # noqa: E402
 
 PATIENCE_S = 180.0
 
@@ -89,9 +89,11 @@ class Result:
 class Project:
     """One copy of the project in a folder of its own."""
 
-    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
+    def __init__(self, folder: Path, settings: Settings | None = None, *, overlay: str | None = None) -> None:
         self.folder = folder
-        shutil.copytree(HERE / "project", folder, ignore=shutil.ignore_patterns("__pycache__"))
+        for source in ("project", overlay):
+            if source is not None:
+                shutil.copytree(HERE / source, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
         self.settings = settings or Settings()
         self.rebuild()
         self.run = folder / "runs" / "kill-test"

@@ -273,7 +273,10 @@ def test_a_dataset_that_is_not_as_declared(run: Run, folder: Path, changes: dict
 
 
 def rewrite(**changes: Any) -> Callable[[Path], None]:
-    return lambda folder: (folder / "meta/info.json").write_text(json.dumps({**INFO, **changes})) and None
+    def write(folder: Path) -> None:
+        (folder / "meta/info.json").write_text(json.dumps({**INFO, **changes}))
+
+    return write
 
 
 def truncate(name: str) -> Callable[[Path], None]:

@@ -147,8 +147,8 @@ def test_the_launcher_passes_a_signal_on(project: Project, undisturbed: Undistur
 
 
 def test_the_reference_batch_is_what_the_saved_weights_compute(undisturbed: Undisturbed) -> None:
-    from model import Batch, build_model
-    from samples import Samples
+    from project.model import Batch, build_model
+    from project.samples import Samples
 
     project = undisturbed(Settings())
     newest = complete_checkpoints(project.checkpoints)[0]

@@ -61,6 +61,7 @@ class Trunk(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(Block(width) for _ in range(2))
         self.seen: Tensor
+        self.table: Tensor
         self.register_buffer("seen", torch.zeros((), dtype=torch.float64))
         self.register_buffer("table", torch.arange(width, dtype=torch.float64) / width, persistent=False)
 

@@ -3,7 +3,7 @@
 import hooks
 import torch
 from model import adapted, build_model, modules
-from preflight import preflight
+from ready import preflight
 from samples import Samples
 from settings import SETTINGS
 from vla_runtime.checkpoints import Checkpoints
