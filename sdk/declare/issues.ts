@@ -65,7 +65,8 @@ function expectation(issue: Issue): string {
       return issue.values.map((value) => showValue(value)).join(' or ')
     case 'too_small':
       if (issue.origin === 'string') return 'a text that is not empty'
-      if (issue.origin === 'array') return `a list of at least ${String(issue.minimum)}`
+      if (issue.origin === 'array')
+        return issue.minimum === 1 ? 'a list that is not empty' : `a list of at least ${String(issue.minimum)}`
       return issue.inclusive === true ? `at least ${String(issue.minimum)}` : `more than ${String(issue.minimum)}`
     case 'too_big':
       if (issue.origin === 'array') return `a list of at most ${String(issue.maximum)}`

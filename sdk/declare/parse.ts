@@ -27,6 +27,11 @@ function prune(root: Plain, path: DeclarationPath): DeclarationPath | undefined 
   return undefined
 }
 
+/** Whether `path` is `around` or lies within it. */
+function within(path: DeclarationPath, around: DeclarationPath): boolean {
+  return around.length <= path.length && around.every((part, index) => part === path[index])
+}
+
 /** Reads as much as can be read: what is broken is taken out until the rest is well-formed or a required part is gone. */
 function readDeclaration(root: Plain): Parsed {
   const broken: DeclarationPath[] = []
@@ -36,15 +41,17 @@ function readDeclaration(root: Plain): Parsed {
     if (result.success) return { declaration: result.data, findings: findings ?? [], broken }
     const found = issueFindings(result.error.issues, root)
     findings ??= found // later rounds only miss what this one takes out
-    const removed = found.map(({ path }) => prune(root, path))
-    broken.push(...removed.filter((path) => path !== undefined))
-    if (removed.length === 0 || removed.includes(undefined)) return { findings, broken }
+    const gone: DeclarationPath[] = []
+    let stuck = found.length === 0
+    for (const { path } of found) {
+      if (gone.some((around) => within(path, around))) continue
+      const removed = prune(root, path)
+      if (removed === undefined) stuck = true
+      else gone.push(removed)
+    }
+    broken.push(...gone)
+    if (stuck) return { findings, broken }
   }
-}
-
-/** Whether `path` is `around` or lies within it. */
-function within(path: DeclarationPath, around: DeclarationPath): boolean {
-  return around.length <= path.length && around.every((part, index) => part === path[index])
 }
 
 /** Reads a value, usually the default export of pipeline.ts, as a declaration. */
