@@ -45,7 +45,10 @@ export function normalised<M extends Readonly<Record<string, string>>>(
   })
 }
 
-/** Width of the range of each normalised dimension, where both statistics are there and finite. */
+/** A range (or std) below this share of a dimension's magnitude, at least of 1, is none: `CONSTANT` of the runtime's normaliser. */
+const CONSTANT = 1e-6
+
+/** Width of the range of each normalised dimension, where both statistics are there and finite; 0 for one that never changes. */
 export function spans({ mode, statistics, uses }: Normalised): { dimension: number; span: number }[] {
   const [first, second] = NEEDED[mode]
   const low = statistics?.[first]
@@ -54,6 +57,8 @@ export function spans({ mode, statistics, uses }: Normalised): { dimension: numb
   return high.flatMap((upper, dimension) => {
     const lower = low[dimension]
     if (upper === null || lower === null || lower === undefined || !uses(dimension)) return []
-    return [{ dimension, span: mode === 'meanStd' ? upper : upper - lower }]
+    const span = mode === 'meanStd' ? upper : upper - lower
+    const magnitude = Math.max(1, Math.abs(mode === 'meanStd' ? lower : upper))
+    return [{ dimension, span: span <= CONSTANT * magnitude ? 0 : span }]
   })
 }

@@ -49,6 +49,7 @@ const variants: readonly Variant[] = [
     name: 'flow',
     imports: 'flowMatching, mlp, lora, fsdp2',
     model: `vision: ${patches}, projector: mlp({ layers: 2 }), language: ${trunk('')}, state: true, action: flowMatching({ chunk: 4, hidden: 32, layers: 1, heads: 2, steps: 4 })`,
+    // the gripper of a reaching expert never moves: its quantiles differ by rounding alone
     rest: `normalize: { state: 'quantiles', action: 'quantiles', constant: 'zero', clip: true },
       modules: { language: { adapt: lora({ rank: 4 }) } },
       parallel: fsdp2({ shard: 'gradOp' }),`,

@@ -5,6 +5,7 @@ it is, and every random number that it needs, follow from (seed, g) alone. So re
 """
 
 import json
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -245,8 +246,15 @@ class Samples:
             if self._workers
             else None,  # forked workers inherit the process group's threads
             persistent_workers=False,
+            worker_init_fn=_leave_stopping_to_the_run,
             generator=torch.Generator(),  # else opening a loader draws from the global one, and a resumed run drops out otherwise
         )
+
+
+def _leave_stopping_to_the_run(_worker: int) -> None:
+    """torchrun passes signals to whole process groups; the run still needs its samples to end the present update."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def holdout_loss(model: torch.nn.Module, data: Samples, mesh: DeviceMesh) -> float:

@@ -7,6 +7,7 @@ their headers before any memory is taken, and each process then reads only its p
 import contextlib
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from timm.layers import resample_abs_pos_embed
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
-from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+from torch.distributed.tensor import DTensor, Shard
 from transformers import PreTrainedModel
 
 from .errors import UserError
@@ -74,8 +74,16 @@ def _local(tensor: Tensor) -> tuple[Tensor, tuple[slice, ...]]:
     """This process's part of a tensor, and where it lies in the whole."""
     if not isinstance(tensor, DTensor):
         return tensor.detach(), tuple(slice(0, size) for size in tensor.shape)
-    shape, offset = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
-    return tensor.detach().to_local(), tuple(slice(o, o + s) for o, s in zip(offset, shape, strict=True))
+    part = [slice(0, size) for size in tensor.shape]
+    for axis, placement in enumerate(tensor.placements):
+        if type(placement) is Shard:  # as torch.chunk cuts; a subclass cuts otherwise
+            whole, world, rank = part[placement.dim], tensor.device_mesh.size(axis), tensor.device_mesh.get_local_rank(axis)
+            rows = -(-(whole.stop - whole.start) // world)
+            start = min(whole.start + rank * rows, whole.stop)
+            part[placement.dim] = slice(start, min(start + rows, whole.stop))
+        elif not placement.is_replicate():
+            raise RuntimeError(f"Parameters placed as {placement} cannot be filled.")
+    return tensor.detach().to_local(), tuple(part)
 
 
 @torch.no_grad()
@@ -268,6 +276,7 @@ class _Wanted:
 
     entry: _Entry
     how: Literal["same", "resampled", "first rows"]
+    prefix: int = 0  # rows of a position embedding that belong to no patch
 
 
 class WeightAudit:
@@ -325,7 +334,7 @@ class WeightAudit:
             elif entry.shape == tuple(tensor.shape):
                 self._plan[full] = _Wanted(entry, "same")
             elif how := layout.adapts(name, entry.shape, tuple(tensor.shape)):
-                self._plan[full] = _Wanted(entry, how)
+                self._plan[full] = _Wanted(entry, how, layout.prefix)
             else:
                 shapes.append(f"{full}: the file has {list(entry.shape)}, the model {list(tensor.shape)}")
         unexpected = [
@@ -378,11 +387,12 @@ class WeightAudit:
                     self._copy(reader, self._plan[name], tensors[name])
 
     @staticmethod
-    def _copy(reader: Any, wanted: _Wanted, tensor: Tensor) -> None:  # noqa: ANN401 - safetensors has no type for it
+    def _copy(reader: Any, wanted: _Wanted, tensor: Tensor) -> None:
         entry = wanted.entry
         if wanted.how == "resampled":
-            grid = int(tensor.shape[1] ** 0.5)
-            _fill(tensor, resample_abs_pos_embed(reader.get_tensor(entry.key), [grid, grid], num_prefix_tokens=0))
+            before = wanted.prefix
+            grid = int((tensor.shape[1] - before) ** 0.5)
+            _fill(tensor, resample_abs_pos_embed(reader.get_tensor(entry.key), [grid, grid], num_prefix_tokens=before))
             return
         local, part = _local(tensor)
         if wanted.how == "first rows":
@@ -433,11 +443,14 @@ class _Layout:
         )
         self.timm = self.tower is not None and self.tower["source"] == "timm"
         self.surplus: set[str] = set()
+        self.prefix = 0
         if self.tower is not None and self.timm:
             with torch.device("meta"):  # what the whole published network holds beyond the layers that the tower keeps
                 options = self.tower.get("options") or {}
                 whole = timm.create_model(self.tower["name"], pretrained=False, **options)
             self.surplus = set(whole.state_dict())
+            if not getattr(whole, "no_embed_class", False):
+                self.prefix = getattr(whole, "num_prefix_tokens", 0)
 
     def name(self, key: str, wanted: Mapping[str, Tensor]) -> str:
         """The model's name of a key in the files."""
@@ -475,14 +488,14 @@ class _Layout:
 
     def adapts(self, name: str, file: tuple[int, ...], model: tuple[int, ...]) -> Literal["resampled", "first rows"] | None:
         """Whether a tensor of another shape can be read, and how."""
-        if self.timm and name == "pos_embed" and len(file) == 3 and file[2] == model[2] and _square(file[1]) and _square(model[1]):
-            return "resampled"
+        if self.timm and name == "pos_embed" and len(file) == 3 and file[2] == model[2]:
+            return "resampled" if _square(file[1] - self.prefix) and _square(model[1] - self.prefix) else None
         rows = self.spare and file[1:] == model[1:] and file[0] + self.spare == model[0]
         return "first rows" if rows and name.endswith(("embed_tokens.weight", "wte.weight", "lm_head.weight")) else None
 
 
 def _square(number: int) -> bool:
-    return int(number**0.5) ** 2 == number
+    return number > 0 and math.isqrt(number) ** 2 == number
 
 
 def read_headers(path: Path) -> dict[str, _Entry]:
@@ -497,7 +510,7 @@ def read_headers(path: Path) -> dict[str, _Entry]:
     for file in files:
         try:
             with safe_open(file, framework="pt", device="cpu") as reader:
-                for key in reader.keys():  # noqa: SIM118 - not a dict
+                for key in reader.keys():
                     if key in entries:
                         raise UserError(f"{key} is in {entries[key].file} and in {file}. One of them is left over: delete it.")
                     entries[key] = _Entry(file, key, tuple(reader.get_slice(key).get_shape()))

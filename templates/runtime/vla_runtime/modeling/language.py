@@ -91,7 +91,7 @@ class LanguageModel(nn.Module):
             self.lm_head.weight = self.embeddings.weight  # type: ignore[union-attr]
 
     @property
-    def base(self) -> Any:  # noqa: ANN401 - a transformers model of whatever class
+    def base(self) -> Any:
         """The transformers model without output embedding."""
         return getattr(self, self.base_name)
 

@@ -8,13 +8,14 @@ import numpy as np
 import torch
 
 EPSILON = 1e-8
+CONSTANT = 1e-6  # a range (or std) below this share of the dimension's magnitude, at least of 1, is none
 MODES = {"meanStd": ("mean", "std"), "minMax": ("min", "max"), "quantiles": ("q01", "q99"), "identity": ()}
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
 
 class _Numbers(Protocol):
-    def __iter__(self) -> Any: ...  # noqa: ANN401
+    def __iter__(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def normalizer(
         statistics: mean and std, min and max, or q01 and q99, each [D].
         mask: false where a dimension passes as it is (OpenVLA's gripper).
         clip: clip what the bounds map outside [-1, 1].
-        constant: what becomes of a dimension whose std or range is zero: refuse, pass (as it is) or zero.
+        constant: what becomes of a dimension whose std or range is zero (see `CONSTANT`): refuse, pass (as it is) or zero.
 
     Raises:
         ValueError: a statistic is missing or not finite, or a dimension is constant and that was not provided for. Names the
@@ -93,7 +94,9 @@ def normalizer(
     if mode not in MODES:
         raise ValueError(f"Unknown normalisation {mode!r} of {feature}: use one of {', '.join(MODES)}.")
     if constant not in ("refuse", "pass", "zero"):
-        raise ValueError(f"Unknown treatment {constant!r} of constant dimensions of {feature}: use refuse, pass or zero.")
+        raise ValueError(
+            f"Unknown treatment {constant!r} of constant dimensions of {feature}: use refuse, pass or zero."
+        )
     if mode == "identity":
         size = len(mask) if mask is not None else len(next(iter(statistics.values()), [0]))
         nothing = np.zeros(size)
@@ -106,13 +109,16 @@ def normalizer(
     first, second = values.values()
     used = np.ones(len(first), dtype=bool) if mask is None else np.asarray(mask, dtype=bool)
     if len(second) != len(first) or len(used) != len(first):
-        raise ValueError(f"{feature}: statistics {MODES[mode]} and mask have lengths {len(first)}, {len(second)}, {len(used)}.")
+        raise ValueError(
+            f"{feature}: statistics {MODES[mode]} and mask have lengths {len(first)}, {len(second)}, {len(used)}."
+        )
     for name, value in values.items():
         bad = np.flatnonzero(used & ~np.isfinite(value))
         if bad.size:
             raise ValueError(f"{feature}: the statistic {name!r} is not finite in dimensions {bad.tolist()}.")
     span = second if mode == "meanStd" else second - first
-    still = used & (span <= 0)
+    # What rounding leaves of a dimension that never changes is no range: dividing by it would make noise of it.
+    still = used & (span <= CONSTANT * np.maximum(1.0, np.abs(second if mode != "meanStd" else first)))
     if still.any() and constant == "refuse":
         raise ValueError(
             f"{feature}: dimensions {np.flatnonzero(still).tolist()} never change ({MODES[mode][-1]} gives no range). "

@@ -64,6 +64,7 @@ def build_timm(tower: dict) -> nn.Module:
     checkpoints hold them (they are dead: no gradient reaches them).
     """
     options = dict(tower.get("options") or {})
+    meta = torch.get_default_device().type == "meta"
     with real_buffers():
         if tower["output"] == "map":
             model = timm.create_model(
@@ -72,12 +73,14 @@ def build_timm(tower: dict) -> nn.Module:
             if isinstance(model, EfficientNetFeatures | MobileNetV3Features):  # the only ones that keep all their stages
                 model.blocks = model.blocks[: max(model._stage_out_idx)]
         else:
+            if meta:
+                options["weight_init"] = "skip"  # drawing nothing takes a second per hundred layers on meta
             try:
                 model = timm.create_model(
                     tower["name"], pretrained=False, num_classes=0, img_size=tower["image_size"], **options
                 )
             except TypeError as error:
-                if "img_size" not in str(error):
+                if "unexpected keyword" not in str(error):
                     raise
                 model = None  # no vision transformer
             if not isinstance(model, VisionTransformer):

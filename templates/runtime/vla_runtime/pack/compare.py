@@ -8,10 +8,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 
 from ..errors import UserError
+from ..modeling.normalize import normalizer
 from ..partition import DType
 from . import reload
 from .checkpoint import Packable
@@ -83,15 +85,7 @@ def verify_package(package: Path, checkpoint: Packable, dtype: DType) -> dict[st
 
 
 def _spans(recipe: dict[str, Any]) -> torch.Tensor:
-    """Units of the robot per normalised unit, by dimension [A]."""
-    statistics, mode = recipe["statistics"], recipe["mode"]
-    if mode == "meanStd":
-        span = torch.tensor(statistics["std"])
-    elif mode in ("minMax", "quantiles"):
-        low, high = ("min", "max") if mode == "minMax" else ("q01", "q99")
-        span = (torch.tensor(statistics[high]) - torch.tensor(statistics[low])) / 2
-    else:
-        span = torch.ones(len(next(iter(statistics.values()))))
-    if recipe["mask"] is not None:
-        span = torch.where(torch.tensor(recipe["mask"]), span, torch.ones_like(span))
-    return torch.where(span > 0, span, torch.ones_like(span))
+    """Units of the robot per normalised unit, by dimension [A]; 1 where the dimension passes or is constant."""
+    rule = normalizer(**recipe)
+    span = rule.span / 2 if rule.bounds else rule.span
+    return torch.as_tensor(np.where(rule.passes | rule.zero, 1.0, span))

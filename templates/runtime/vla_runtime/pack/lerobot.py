@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from ..errors import UserError
+from ..modeling.normalize import normalizer
 from ..modeling.observe import image_size
 from ..modeling.tokenization import load_tokenizer
 from ..partition import DType
@@ -138,14 +139,13 @@ def effective_statistics(recipe: dict[str, Any], *, inverse: bool) -> dict[str, 
         return result
     low, high = {"meanStd": ("mean", "std"), "minMax": ("min", "max"), "quantiles": ("q01", "q99")}[mode]
     bounds = mode != "meanStd"
-    for i, (first, second) in enumerate(zip(statistics[low], statistics[high], strict=True)):
-        masked = recipe["mask"] is not None and not recipe["mask"][i]
-        constant = not masked and (second - first if bounds else second) <= 0
-        if masked or (constant and recipe["constant"] == "pass"):
+    rule = normalizer(**recipe)
+    for i, first in enumerate(statistics[low]):
+        if rule.passes[i]:
             result[low][i], result[high][i] = (-1.0, 1.0) if bounds else (0.0, 1.0)
-        elif constant and inverse:
+        elif rule.zero[i] and inverse:
             result[low][i], result[high][i] = (first, first) if bounds else (first, 0.0)
-        elif constant:
+        elif rule.zero[i]:
             result[low][i], result[high][i] = (first - FAR, first + FAR) if bounds else (first, FAR)
     return result
 
