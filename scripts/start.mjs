@@ -24,5 +24,7 @@ Done in ${seconds()} s. What lies where:
   rollouts          ${project}/evaluation
 `)
 for (const [task, { successes, episodes, low, high }] of Object.entries(summary)) {
-  process.stdout.write(`${task}: ${successes} of ${episodes} unseen seeds solved (95 % interval ${percent(low)} to ${percent(high)})\n`)
+  process.stdout.write(
+    `${task}: ${successes} of ${episodes} unseen seeds solved (95 % interval ${percent(low)} to ${percent(high)})\n`,
+  )
 }

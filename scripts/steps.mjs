@@ -58,7 +58,8 @@ function hashOf(file) {
   const hash = createHash('sha256')
   if (statSync(file).isFile()) return hash.update(readFileSync(file)).digest('hex')
   for (const entry of readdirSync(file).sort()) {
-    if (!['__pycache__', 'node_modules', '.venv'].includes(entry)) hash.update(entry).update(hashOf(path.join(file, entry)))
+    if (!['__pycache__', 'node_modules', '.venv'].includes(entry))
+      hash.update(entry).update(hashOf(path.join(file, entry)))
   }
   return hash.digest('hex')
 }
@@ -66,7 +67,8 @@ function hashOf(file) {
 /** Installs, builds and makes the Python environment, as far as that is not done. */
 export function prepare() {
   const [major, minor] = process.versions.node.split('.').map(Number)
-  if (major < 20 || (major === 20 && minor < 19)) fail(`Node ${process.versions.node} is too old; vla needs 20.19 or later.`)
+  if (major < 20 || (major === 20 && minor < 19))
+    fail(`Node ${process.versions.node} is too old; vla needs 20.19 or later.`)
   step('install the packages of package-lock.json', 'npm', ['package-lock.json'], ['node_modules/tsx'], () =>
     run('npm', ['ci', '--no-audit', '--no-fund']),
   )
@@ -83,7 +85,8 @@ export function record(name, out, args) {
   const recorder = path.join(root, 'build', 'recorder') // record.py and simulation.py side by side, as `vla init` puts them
   const sources = ['examples/quickstart/record.py', 'templates/runtime/vla_runtime/simulation.py']
   mkdirSync(recorder, { recursive: true })
-  for (const file of sources) writeFileSync(path.join(recorder, path.basename(file)), readFileSync(path.join(root, file)))
+  for (const file of sources)
+    writeFileSync(path.join(recorder, path.basename(file)), readFileSync(path.join(root, file)))
   title('draw one frame of the simulator')
   run(python, [path.join(recorder, 'simulation.py')])
   step('record demonstrations of the scripted experts', name, sources, [`${out}/meta/recording.json`], () =>
@@ -105,9 +108,15 @@ export function trainAndPack(name, project) {
   const { updates } = pipeline.training
   const last = `${project}/runs/${pipeline.name}/checkpoints/step-${String(updates).padStart(8, '0')}`
   const sources = [`${project}/plan.json`, `${project}/train.py`, `${project}/model.py`, `${project}/vla_runtime`]
-  step(`train ${updates} updates with two processes`, `${name}-train`, sources, [`${last}/COMPLETE`], () => vla('run', project))
-  step('package, reload in a fresh process, compare actions', `${name}-pack`, [...sources, `${last}/COMPLETE`], [`${project}/packages/lerobot/verification.json`], () =>
-    vla('pack', project),
+  step(`train ${updates} updates with two processes`, `${name}-train`, sources, [`${last}/COMPLETE`], () =>
+    vla('run', project),
+  )
+  step(
+    'package, reload in a fresh process, compare actions',
+    `${name}-pack`,
+    [...sources, `${last}/COMPLETE`],
+    [`${project}/packages/lerobot/verification.json`],
+    () => vla('pack', project),
   )
   return last
 }
@@ -118,7 +127,10 @@ export function rollOut(name, project, ablate, processes) {
   const inputs = [`${project}/evaluate.py`, `${project}/vla_runtime`, `${project}/packages/lerobot/verification.json`]
   const what = ablate === 'none' ? 'roll the policy out' : `roll the policy out with ${ablate} ablated`
   step(what, `${name}-rollout-${ablate}`, inputs, [results], () =>
-    run(python, ['evaluate.py', '--ablate', ablate, '--processes', String(processes)], { cwd: path.join(root, project), env: { OMP_NUM_THREADS: '1' } }),
+    run(python, ['evaluate.py', '--ablate', ablate, '--processes', String(processes)], {
+      cwd: path.join(root, project),
+      env: { OMP_NUM_THREADS: '1' },
+    }),
   )
   return JSON.parse(readFileSync(path.join(root, results), 'utf8')).summary
 }

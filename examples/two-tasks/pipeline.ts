@@ -47,7 +47,7 @@ export default defineVLAPipeline({
     action: { lr: 1e-3 },
   },
   training: {
-    updates: 10_000,
+    updates: 7_000,
     globalBatch: 64,
     microBatch: 32,
     weightDecay: 0.01,

@@ -105,9 +105,6 @@ export interface LanguageFacts {
   readonly blocks: string
 }
 
-/** `model_type`s that the catalog describes. */
-export const languageFamilies: readonly string[] = Object.keys(defaults)
-
 /**
  * Describes a causal language model, or undefined where the catalog does not know its family or the config is not well-formed.
  *

@@ -87,7 +87,7 @@ export interface Declaration {
 }
 
 /** Marks the value that pipeline.ts exports. A registered symbol, because the SDK may be loaded twice. */
-export const pipelineMark: unique symbol = Symbol.for('vla.pipeline') as never
+const pipelineMark: unique symbol = Symbol.for('vla.pipeline') as never
 
 /** One dataset of a list, with the cameras of the model. */
 interface CheckedEntry<Map, Cameras> extends Omit<MixtureEntry, 'cameras'> {

@@ -13,11 +13,22 @@ const python = path.join(root, '.venv', 'bin', 'python')
 const environment = { ...process.env, HF_HUB_OFFLINE: '1', OMP_NUM_THREADS: '1' }
 
 function vla(...args: string[]): string {
-  return execFileSync(process.execPath, [path.join(root, 'dist/cli/bin.js'), ...args], { cwd: folder, env: environment, encoding: 'utf8', stdio: 'pipe' })
+  return execFileSync(process.execPath, [path.join(root, 'dist/cli/bin.js'), ...args], {
+    cwd: folder,
+    env: environment,
+    encoding: 'utf8',
+    stdio: 'pipe',
+  })
 }
 
-function json<T>(file: string): T {
-  return JSON.parse(readFileSync(path.join(folder, file), 'utf8')) as T
+function json(file: string): unknown {
+  return JSON.parse(readFileSync(path.join(folder, file), 'utf8'))
+}
+
+interface Verification {
+  readonly largestDifference: number
+  readonly tolerance: number
+  readonly update: number
 }
 
 const trunk = (spare: string): string =>
@@ -92,7 +103,11 @@ describe('a generated project', () => {
     for (const file of ['examples/quickstart/record.py', 'templates/runtime/vla_runtime/simulation.py']) {
       copyFileSync(path.join(root, file), path.join(folder, path.basename(file)))
     }
-    execFileSync(python, ['record.py', '--task', 'reach-v3=3', '--out', 'data/metaworld', '--processes', '1'], { cwd: folder, env: environment, stdio: 'pipe' })
+    execFileSync(python, ['record.py', '--task', 'reach-v3=3', '--out', 'data/metaworld', '--processes', '1'], {
+      cwd: folder,
+      env: environment,
+      stdio: 'pipe',
+    })
   })
   afterAll(() => {
     rmSync(folder, { recursive: true, force: true })
@@ -100,23 +115,32 @@ describe('a generated project', () => {
 
   it.each(variants)('trains, resumes, packs and acts: $name', (variant) => {
     writeFileSync(path.join(folder, `${variant.name}.ts`), declaration(variant))
-    const checked = JSON.parse(vla('check', `${variant.name}.ts`, '--json')) as { ok: boolean; diagnostics: { id: string; severity: string }[] }
+    const checked = JSON.parse(vla('check', `${variant.name}.ts`, '--json')) as {
+      ok: boolean
+      diagnostics: { id: string; severity: string }[]
+    }
     expect(checked.diagnostics.filter(({ severity }) => severity === 'error')).toEqual([])
     expect(checked.ok).toBe(true)
     vla('build', `${variant.name}.ts`, '--out', variant.name)
     vla('run', variant.name)
 
-    const metrics = readFileSync(path.join(folder, variant.name, `runs/${variant.name}/metrics.jsonl`), 'utf8').trim().split('\n')
+    const metrics = readFileSync(path.join(folder, variant.name, `runs/${variant.name}/metrics.jsonl`), 'utf8')
+      .trim()
+      .split('\n')
     const updates = metrics.map((line) => JSON.parse(line) as { update: number; loss: number; held_out?: number })
     expect(updates.map(({ update }) => update)).toEqual([0, 1, 2, 3])
     expect(updates.every(({ loss }) => Number.isFinite(loss))).toBe(true)
     expect(updates.filter(({ held_out }) => held_out !== undefined).map(({ update }) => update)).toEqual([1, 3])
     vla('run', variant.name) // nothing is left to do
-    expect(readFileSync(path.join(folder, variant.name, `runs/${variant.name}/metrics.jsonl`), 'utf8').trim().split('\n')).toEqual(metrics)
+    expect(
+      readFileSync(path.join(folder, variant.name, `runs/${variant.name}/metrics.jsonl`), 'utf8')
+        .trim()
+        .split('\n'),
+    ).toEqual(metrics)
 
     vla('pack', variant.name)
     for (const kind of variant.exports) {
-      const verification = json<{ largestDifference: number; tolerance: number; update: number }>(`${variant.name}/packages/${kind}/verification.json`)
+      const verification = json(`${variant.name}/packages/${kind}/verification.json`) as Verification
       expect(verification.update).toBe(4)
       expect(verification.largestDifference).toBeLessThanOrEqual(verification.tolerance)
     }
@@ -125,7 +149,7 @@ describe('a generated project', () => {
       env: environment,
       stdio: 'pipe',
     })
-    const results = json<{ episodes: { seed: number; steps: number; final_distance_m: number }[] }>(`${variant.name}/evaluation/results.json`)
+    const results = json(`${variant.name}/evaluation/results.json`) as { episodes: { final_distance_m: number }[] }
     expect(results.episodes).toHaveLength(1)
     expect(results.episodes[0]?.final_distance_m).toBeGreaterThan(0)
     expect(existsSync(path.join(folder, variant.name, 'evaluation/reach-v3'))).toBe(true)
@@ -154,7 +178,12 @@ except UserError as refused:
     sys.exit(0)
 sys.exit(1)
 `
-    const said = execFileSync(python, ['-c', tamper], { cwd: path.join(folder, 'regression'), env: environment, encoding: 'utf8', stdio: 'pipe' })
+    const said = execFileSync(python, ['-c', tamper], {
+      cwd: path.join(folder, 'regression'),
+      env: environment,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    })
     expect(said).toContain("does not hold exactly this model's weights")
   })
 })
