@@ -33,11 +33,7 @@ async function pack([project = '.', ...args]: readonly string[], options: Option
   ])
   const host = hostOf(io)
   const opened = await openProject(resolve(io.cwd, project))
-  const python = await environmentPython(
-    host,
-    opened.directory,
-    options.python === undefined ? undefined : resolve(io.cwd, options.python),
-  )
+  const python = await environmentPython(host, opened.directory, options.python)
   await runScript(host, opened, python, 'pack.py', args)
   return { exit: EXIT.ok, data: { project: opened.directory } }
 }

@@ -51,7 +51,7 @@ const update = z.strictObject({
   update: count,
   loss: z.number().nullable(),
   lr: z.record(z.string(), z.number()),
-  samples_per_second: z.number().optional(),
+  samples_per_second: z.number().nullable().optional(),
 })
 
 const environment = { python: z.string(), version: z.string().nullable(), directory: z.string(), packages: count }

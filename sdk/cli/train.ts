@@ -52,11 +52,7 @@ async function train([project = '.', ...args]: readonly string[], options: Optio
   ])
   const host = hostOf(io)
   const opened = await launch.openProject(resolve(io.cwd, project))
-  const python = await environmentPython(
-    host,
-    opened.directory,
-    options.python === undefined ? undefined : resolve(io.cwd, options.python),
-  )
+  const python = await environmentPython(host, opened.directory, options.python)
   const allowed = (options.allowChange ?? []).flatMap((path) => ['--allow-change', path])
   try {
     const { run, last } = await launch.train({

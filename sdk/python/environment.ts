@@ -132,7 +132,8 @@ export async function environmentPython(host: Host, project: string, override: s
     const active = host.env['VIRTUAL_ENV']
     if (active !== undefined) candidates.push(interpreter(active))
   } else {
-    candidates.push(override)
+    // A name without a slash is looked for on the path.
+    candidates.push(override.includes('/') ? resolve(host.cwd, override) : override)
   }
   const [first] = candidates
   if (first === undefined) {

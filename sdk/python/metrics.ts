@@ -9,7 +9,7 @@ const updateLine = z.object({
   update: z.number().int().nonnegative(),
   loss: z.number().nullable(),
   lr: z.record(z.string(), z.number()).default({}),
-  samples_per_second: z.number().positive().optional(),
+  samples_per_second: z.number().nullable().optional(),
 })
 
 export type UpdateLine = z.infer<typeof updateLine>
@@ -143,8 +143,8 @@ export class ProgressBar {
       share,
       `loss ${line.loss === null ? 'not finite' : significant(line.loss)}`,
     ]
-    if (line.samples_per_second !== undefined) {
-      const speed = line.samples_per_second
+    const speed = line.samples_per_second ?? 0
+    if (speed > 0) {
       facts.push(`${group(speed >= 100 ? Math.round(speed) : Number(speed.toPrecision(2)))} samples/s`)
       facts.push(`ETA ${duration(((this.updates - done) * this.globalBatch) / speed)}`)
     }
