@@ -29,6 +29,7 @@ export interface Lora extends LoraOptions {
 
 /** Adapters on layers that the user names. */
 export interface TargetedLora extends Lora {
+  /** Names of the layers to adapt, convolutions too, as ends of their paths. */
   readonly targets: readonly string[]
 }
 

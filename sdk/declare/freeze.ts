@@ -7,6 +7,7 @@ import { duration, lasting, positive, type Duration } from './common.ts'
 /** The last `count` live blocks of each tower or trunk of the module. */
 export interface LastLayers {
   readonly kind: 'lastLayers'
+  /** How many of the blocks that receive a gradient, from the end. */
   readonly count: number
 }
 
@@ -16,16 +17,22 @@ export type Trains = 'all' | 'none' | LastLayers
 /** Frozen before `when`; then `thenTrain` trains. */
 export interface Until<T extends 'all' | LastLayers = 'all' | LastLayers> {
   readonly kind: 'until'
+  /** The first update at which something trains (or a share of the run). */
   readonly when: Duration
+  /** What trains from then on. */
   readonly thenTrain?: T
+  /** Updates (or share of the run) of linear learning-rate re-warm-up. */
   readonly rewarm?: Duration
 }
 
 /** One phase of a list. */
 export interface Phase<T extends Trains = Trains> {
   readonly kind: 'phase'
+  /** First update of the phase (or share of the run). */
   readonly from: Duration
+  /** What trains in this phase. */
   readonly train: T
+  /** Updates (or share of the run) of linear learning-rate re-warm-up for what this phase unfreezes. */
   readonly rewarm?: Duration
 }
 

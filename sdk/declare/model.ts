@@ -38,6 +38,7 @@ export interface TimmVisionOptions {
 }
 export interface TimmVision<Name extends string = string> extends TimmVisionOptions {
   readonly kind: 'timm'
+  /** timm's name, with or without a pretrained tag: `'vit_so400m_patch14_siglip_224'`. */
   readonly name: Name
 }
 
@@ -72,6 +73,7 @@ export interface FusedOptions {
 }
 export interface FusedVision<T extends readonly Tower[] = readonly Tower[]> extends FusedOptions {
   readonly kind: 'fused'
+  /** The towers, in the order of their features. */
   readonly towers: T
 }
 
@@ -132,6 +134,7 @@ export interface PretrainedLM {
   readonly kind: 'causalLM'
   /** Directory or hub id. */
   readonly source: string
+  /** Revision on the hub. */
   readonly revision?: string
 }
 export interface ConfiguredLM {
@@ -397,7 +400,7 @@ const languageSchema: z.ZodType<Language> = z.union(
     z.strictObject({ kind: z.literal('causalLM'), source: text, revision: text.exactOptional() }),
     z.strictObject({
       kind: z.literal('causalLM'),
-      config: z.intersection(z.looseObject({ model_type: text }), jsonRecord) as unknown as z.ZodType<LanguageConfig>,
+      config: z.intersection(z.looseObject({ model_type: text }), jsonRecord),
       tokenizer: z.literal('bytes').exactOptional(),
     }),
   ],

@@ -5,6 +5,7 @@ import { text } from './common.ts'
 
 export interface Off {
   readonly kind: 'off'
+  /** Why the rule does not apply here. */
   readonly reason: string
 }
 

@@ -1,0 +1,36 @@
+import path from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Project } from 'ts-morph'
+
+import { errorsOf, fixtures, makeProject } from './project.ts'
+
+let project: Project
+beforeAll(() => {
+  project = makeProject()
+  project.addSourceFilesAtPaths(path.join(fixtures, '*.ts'))
+})
+
+test.each(['examples.ts', 'allowed.ts'])('%s compiles', (file) => {
+  expect(errorsOf(project, path.join(fixtures, file))).toEqual([])
+})
+
+describe('every mistake is reported on its line, and nothing else', () => {
+  test('mistakes.ts', () => {
+    const file = path.join(fixtures, 'mistakes.ts')
+    const errors = errorsOf(project, file)
+    const lines = project.getSourceFileOrThrow(file).getFullText().split('\n')
+    const expected = lines.flatMap((text, index) => {
+      const marker = /\/\/ error: (.*)$/.exec(text)?.[1]
+      return marker === undefined || index === 0 ? [] : marker.split(' ; ').map((part) => ({ line: index + 1, part }))
+    })
+    expect(expected.length).toBeGreaterThan(20)
+    const missed = expected.filter(
+      ({ line, part }) => !errors.some((error) => error.line === line && error.text.includes(part)),
+    )
+    expect(missed, JSON.stringify(errors, null, 1)).toEqual([])
+    const unexpected = errors.filter(
+      (error) => !expected.some(({ line, part }) => error.line === line && error.text.includes(part)),
+    )
+    expect(unexpected).toEqual([])
+  })
+})
