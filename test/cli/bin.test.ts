@@ -19,7 +19,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const vla = (args: string[], env: Record<string, string> = {}): ReturnType<typeof execa> =>
+const vla = (args: string[], env: Record<string, string> = {}) =>
   execa(process.execPath, ['--import', tsx, bin, ...args], { cwd: folder, env, reject: false })
 
 describe('the program', () => {
