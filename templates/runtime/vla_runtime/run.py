@@ -538,6 +538,7 @@ def _open_log(run: Run) -> None:
         logger.addHandler(handler)
     logging.captureWarnings(capture=True)
     log.setLevel(logging.INFO)
+    log.propagate = False  # libraries that set up the root logger would say everything again
     log.info("rank %d of %d, process %d on %s, %s", run.rank, run.world, os.getpid(), socket.gethostname(), run.device)
 
 

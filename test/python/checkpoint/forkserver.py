@@ -35,6 +35,7 @@ def _preload() -> None:
 
 
 def _worker(task: dict[str, Any], rank: int, port: int, errors: str) -> NoReturn:
+    os.setsid()  # as torchrun, which signals the group
     folder = Path(errors) / "attempt_0" / str(rank)
     folder.mkdir(parents=True)
     os.environ |= {
@@ -104,14 +105,22 @@ def _launcher(task: dict[str, Any]) -> NoReturn:
             deadline = min(deadline, time.monotonic() + GRACE_S)
             number = signals.pop()
             for pid in workers:
-                os.kill(pid, number)
+                _signal_group(pid, number)
         if time.monotonic() > deadline:
             for pid in workers:
-                os.kill(pid, signal.SIGKILL)
+                _signal_group(pid, signal.SIGKILL)
         time.sleep(0.01)
     if task["disk_bytes"]:
         shutil.copytree("runs", "runs-then")  # the small disk ends with this process
     os._exit(abs(status))
+
+
+def _signal_group(pid: int, number: int) -> None:
+    """Signals a worker and its children; a worker that has only just been forked has no group yet."""
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        os.kill(pid, number)
 
 
 def _free_port() -> int:

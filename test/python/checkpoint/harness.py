@@ -25,7 +25,7 @@ sys.path.insert(0, str(HERE / "project"))
 
 from project.settings import Settings  # noqa: E402
 
-PATIENCE_S = 180.0
+PATIENCE_S = 600.0  # a launch takes seconds; on a machine that does much else, minutes
 
 
 def plan_of(settings: Settings) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The same with the real rooms: LeRobot data with augmentation, a composed VLA with flow matching, LoRA with dropout, recompute, bf16."""
 
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -48,6 +49,22 @@ def test_a_real_run_resumes_bit_for_bit(
     assert resumed.status == 0, resumed.output
     assert project.curve() == whole.curve()
     assert "held_out" in project.curve()[-1]
+    assert_same(project.weights(), whole.weights())
+
+
+def test_a_signal_leaves_the_loader_workers_alone(tmp_path: Path, dataset: Path, whole: Project) -> None:
+    project = real_project(tmp_path / "project", dataset)
+    project.rebuild(workers=1)
+    launch = project.start(slow=0.5)
+    launch.await_output("update 1/5")
+    launch.signal(signal.SIGTERM)
+    stopped = launch.wait()
+    assert stopped.status == 143, stopped.output
+    project.await_end(30)
+    project.rebuild(workers=0)
+    resumed = project.launch()
+    assert resumed.status == 0, resumed.output
+    assert project.curve() == whole.curve()
     assert_same(project.weights(), whole.weights())
 
 

@@ -21,6 +21,7 @@ class Settings:
     skip_non_finite: int = 10
     width: int = 16
     grace: float = 30.0
+    workers: int = 0  # loader processes; real data only
     lora: int = 0  # rank of adapters on the trunk; 0: none
 
 

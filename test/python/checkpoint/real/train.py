@@ -4,6 +4,7 @@ import hooks  # pyright: ignore[reportMissingImports] - of the project that this
 import torch
 from model import CONFIG, build_model
 from ready import preflight
+from settings import SETTINGS  # pyright: ignore[reportMissingImports] - likewise
 from vla_runtime.augment import Augmentation
 from vla_runtime.checkpoints import Checkpoints
 from vla_runtime.data import Dataset, holdout_loss, lerobot_samples
@@ -70,6 +71,7 @@ def main() -> None:
         global_batch=GLOBAL_BATCH,
         micro_batch=MICRO_BATCH,
         seed=SEED,
+        workers=SETTINGS.workers,
         augmentation=Augmentation(crop=0.9, brightness=0.2),
     )
 
