@@ -80,6 +80,8 @@ export class ProgressBar {
   last: UpdateLine | undefined
   private drawn = 0
   private nextLine = 0
+  /** Seconds per sample, averaged over the last updates: single ones vary by a checkpoint or a busy disk. */
+  private pace: number | undefined
   private readonly terminal: Terminal
   private readonly updates: number
   private readonly globalBatch: number
@@ -94,6 +96,7 @@ export class ProgressBar {
 
   /** Takes a line of the run; `now` in milliseconds decides how often a file gets a line. */
   show(line: UpdateLine, now: number): void {
+    if (line !== this.last) this.keepPace(line)
     this.last = line
     const last = line.update + 1 >= this.updates
     if (this.terminal.isTTY) {
@@ -120,6 +123,11 @@ export class ProgressBar {
     this.drawn = 0
   }
 
+  private keepPace({ samples_per_second: speed }: UpdateLine): void {
+    if (speed === undefined || speed === null || speed <= 0) return
+    this.pace = this.pace === undefined ? 1 / speed : 0.9 * this.pace + 0.1 / speed
+  }
+
   private render(line: UpdateLine, columns: number): string[] {
     const done = Math.min(line.update + 1, this.updates)
     const width = Math.max(10, Math.min(30, columns - 60))
@@ -143,8 +151,8 @@ export class ProgressBar {
       share,
       `loss ${line.loss === null ? 'not finite' : significant(line.loss)}`,
     ]
-    const speed = line.samples_per_second ?? 0
-    if (speed > 0) {
+    if (this.pace !== undefined) {
+      const speed = 1 / this.pace
       facts.push(`${group(speed >= 100 ? Math.round(speed) : Number(speed.toPrecision(2)))} samples/s`)
       facts.push(`ETA ${duration(((this.updates - done) * this.globalBatch) / speed)}`)
     }
@@ -163,6 +171,7 @@ export class ProgressBar {
 }
 
 function significant(value: number): string {
+  if (value === 0) return '0'
   return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e4
     ? String(Number(value.toPrecision(4)))
     : value.toExponential(2)
