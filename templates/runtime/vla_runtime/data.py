@@ -487,13 +487,13 @@ class _Source:
         if spec.state is not None:
             self._check_width(where, spec.state, int(self.config.state_dim), "state")
 
-        columns = self._lerobot.hf_dataset.with_format("numpy")
-        self._actions = torch.from_numpy(np.stack(columns[spec.action]).astype(np.float32))
-        self._states = torch.from_numpy(np.stack(columns[spec.state]).astype(np.float32)) if spec.state else None
-        self._episode = np.asarray(columns["episode_index"]).astype(np.int64)
-        self._timestamp = np.asarray(columns["timestamp"]).astype(np.float64)
+        table = self._lerobot.hf_dataset.data
+        self._actions = torch.from_numpy(_numbers(table, spec.action).astype(np.float32))
+        self._states = torch.from_numpy(_numbers(table, spec.state).astype(np.float32)) if spec.state else None
+        self._episode = _numbers(table, "episode_index")[:, 0].astype(np.int64)
+        self._timestamp = _numbers(table, "timestamp")[:, 0].astype(np.float64)
         tasks = {int(row["task_index"]): str(text) for text, row in meta.tasks.iterrows()}
-        self._task = [tasks[int(index)] for index in columns["task_index"]]
+        self._task = [tasks[int(index)] for index in _numbers(table, "task_index")[:, 0]]
         starts = np.flatnonzero(np.r_[True, self._episode[1:] != self._episode[:-1]])
         self._end = np.repeat(np.r_[starts[1:], len(self._episode)], np.diff(np.r_[starts, len(self._episode)]))
         selected = set(self._episode.tolist()) if spec.episodes is None else set(spec.episodes)
@@ -625,3 +625,10 @@ class _Source:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_images": {}}
+
+
+def _numbers(table: Any, name: str) -> np.ndarray:
+    """A column of numbers or of vectors as [rows, width], read at once: row by row it takes a minute for 20,000 frames."""
+    column = table.column(name).combine_chunks()
+    values = column.flatten() if column.type.num_fields else column  # a list column holds vectors
+    return values.to_numpy(zero_copy_only=False).reshape(len(column), -1)
