@@ -9,7 +9,13 @@ const only = (from, allowed, comment) => ({
 
 module.exports = {
   forbidden: [
-    { name: 'no-cycles', comment: 'Data goes one way.', severity: 'error', from: { path: '^sdk/' }, to: { circular: true } },
+    {
+      name: 'no-cycles',
+      comment: 'Data goes one way.',
+      severity: 'error',
+      from: { path: '^sdk/' },
+      to: { circular: true },
+    },
     only('finding', [], 'Findings are a leaf: every room reports through them.'),
     only('catalog', ['finding'], 'Facts as data know nobody.'),
     only('plan', ['finding'], 'The Plan is the contract between rooms and knows none of them.'),
@@ -28,5 +34,10 @@ module.exports = {
       to: { path: '^sdk/cli/' },
     },
   ],
-  options: { tsConfig: { fileName: 'tsconfig.json' }, tsPreCompilationDeps: true, doNotFollow: { path: 'node_modules' }, enhancedResolveOptions: { extensions: ['.ts', '.js'] } },
+  options: {
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+    enhancedResolveOptions: { extensions: ['.ts', '.js'] },
+  },
 }

@@ -10,11 +10,22 @@ export default defineConfig({
     projects: [
       {
         resolve: { alias },
-        test: { name: 'fast', include: ['test/**/*.test.ts'], exclude: ['test/**/*.slow.test.ts', 'test/golden/**'], testTimeout: 30_000 },
+        test: {
+          name: 'fast',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/**/*.slow.test.ts', 'test/golden/**'],
+          testTimeout: 30_000,
+        },
       },
       {
         resolve: { alias },
-        test: { name: 'slow', include: ['test/**/*.slow.test.ts'], testTimeout: 600_000, hookTimeout: 600_000, fileParallelism: false },
+        test: {
+          name: 'slow',
+          include: ['test/**/*.slow.test.ts'],
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+          fileParallelism: false,
+        },
       },
     ],
   },

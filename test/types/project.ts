@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { DiagnosticMessageChain} from 'ts-morph';
+import type { DiagnosticMessageChain } from 'ts-morph'
 import { Project } from 'ts-morph'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
