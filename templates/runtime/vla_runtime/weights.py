@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import timm
 import torch
@@ -21,7 +21,7 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from timm.layers import resample_abs_pos_embed
+from timm.layers.pos_embed import resample_abs_pos_embed
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Shard
 from transformers import PreTrainedModel
@@ -77,13 +77,17 @@ def _local(tensor: Tensor) -> tuple[Tensor, tuple[slice, ...]]:
     part = [slice(0, size) for size in tensor.shape]
     for axis, placement in enumerate(tensor.placements):
         if type(placement) is Shard:  # as torch.chunk cuts; a subclass cuts otherwise
-            whole, world, rank = part[placement.dim], tensor.device_mesh.size(axis), tensor.device_mesh.get_local_rank(axis)
+            whole, world, rank = (
+                part[placement.dim],
+                tensor.device_mesh.size(axis),
+                tensor.device_mesh.get_local_rank(axis),
+            )
             rows = -(-(whole.stop - whole.start) // world)
             start = min(whole.start + rank * rows, whole.stop)
             part[placement.dim] = slice(start, min(start + rows, whole.stop))
         elif not placement.is_replicate():
             raise RuntimeError(f"Parameters placed as {placement} cannot be filled.")
-    return tensor.detach().to_local(), tuple(part)
+    return cast(DTensor, tensor.detach()).to_local(), tuple(part)
 
 
 @torch.no_grad()
@@ -250,7 +254,9 @@ def _on_cpu(modules: Iterable[nn.Module]) -> Iterator[dict[tuple[nn.Module, str]
                 if parameter is None:
                     continue
                 saved.append((module, name, parameter))
-                values[module, name] = nn.Parameter(torch.empty(parameter.shape, dtype=torch.float32), requires_grad=False)
+                values[module, name] = nn.Parameter(
+                    torch.empty(parameter.shape, dtype=torch.float32), requires_grad=False
+                )
                 module._parameters[name] = values[module, name]
         yield values
     finally:
@@ -357,7 +363,9 @@ class WeightAudit:
                 lines.append(f"  {title} ({len(names)}):")
                 lines += [f"    {name}" for name in names[:20]]
                 lines += [f"    and {len(names) - 20} more"] if len(names) > 20 else []
-        lines.append("Nothing was loaded. Use weights of this architecture, or change the architecture in pipeline.ts to theirs.")
+        lines.append(
+            "Nothing was loaded. Use weights of this architecture, or change the architecture in pipeline.ts to theirs."
+        )
         raise UserError("\n".join(lines))
 
     @torch.no_grad()
@@ -375,7 +383,9 @@ class WeightAudit:
             drawn = {name for name, _ in model.named_parameters() if saved_name(name) is not None}
             left = sorted({saved_name(name) or name for name in drawn} - self.names)
             if left:
-                raise RuntimeError(f"{left[0]} has no value: call initialise(model, partition, seed=..., loaded=[weights]) first.")
+                raise RuntimeError(
+                    f"{left[0]} has no value: call initialise(model, partition, seed=..., loaded=[weights]) first."
+                )
             materialise(model, device)
         tensors = _tensors(model, "")
         by_file: dict[Path, list[str]] = {}
@@ -392,7 +402,8 @@ class WeightAudit:
         if wanted.how == "resampled":
             before = wanted.prefix
             grid = int((tensor.shape[1] - before) ** 0.5)
-            _fill(tensor, resample_abs_pos_embed(reader.get_tensor(entry.key), [grid, grid], num_prefix_tokens=before))
+            resample = cast(Callable[..., Tensor], resample_abs_pos_embed)
+            _fill(tensor, resample(reader.get_tensor(entry.key), [grid, grid], num_prefix_tokens=before))
             return
         local, part = _local(tensor)
         if wanted.how == "first rows":
@@ -439,7 +450,12 @@ class _Layout:
         self.base = f"{model.language_model.base_name}."
         names = [model.vision_backbone.tower_name(index) for index in range(len(model.config.vision))]
         self.tower = next(
-            (tower for name, tower in zip(names, model.config.vision, strict=True) if part == f"vision_backbone.{name}"), None
+            (
+                tower
+                for name, tower in zip(names, model.config.vision, strict=True)
+                if part == f"vision_backbone.{name}"
+            ),
+            None,
         )
         self.timm = self.tower is not None and self.tower["source"] == "timm"
         self.surplus: set[str] = set()
@@ -486,7 +502,9 @@ class _Layout:
             return name.startswith(("text_model.", "text_projection", "visual_projection", "logit_", "classifier."))
         return self.language and name == "lm_head.weight"
 
-    def adapts(self, name: str, file: tuple[int, ...], model: tuple[int, ...]) -> Literal["resampled", "first rows"] | None:
+    def adapts(
+        self, name: str, file: tuple[int, ...], model: tuple[int, ...]
+    ) -> Literal["resampled", "first rows"] | None:
         """Whether a tensor of another shape can be read, and how."""
         if self.timm and name == "pos_embed" and len(file) == 3 and file[2] == model[2]:
             return "resampled" if _square(file[1] - self.prefix) and _square(model[1] - self.prefix) else None
@@ -512,7 +530,9 @@ def read_headers(path: Path) -> dict[str, _Entry]:
             with safe_open(file, framework="pt", device="cpu") as reader:
                 for key in reader.keys():
                     if key in entries:
-                        raise UserError(f"{key} is in {entries[key].file} and in {file}. One of them is left over: delete it.")
+                        raise UserError(
+                            f"{key} is in {entries[key].file} and in {file}. One of them is left over: delete it."
+                        )
                     entries[key] = _Entry(file, key, tuple(reader.get_slice(key).get_shape()))
         except SafetensorError as error:
             raise UserError(
@@ -532,7 +552,9 @@ def _files(directory: Path) -> list[Path]:
         files = sorted({directory / name for name in _weight_map(index).values()})
         absent = [file.name for file in files if not file.is_file()]
         if absent:
-            raise UserError(f"{directory} lacks {', '.join(absent)}, which {index.name} names. Fetch the directory again.")
+            raise UserError(
+                f"{directory} lacks {', '.join(absent)}, which {index.name} names. Fetch the directory again."
+            )
         return files
     files = sorted(directory.glob("*.safetensors"))
     if not files:
@@ -578,14 +600,20 @@ def locate(source: str, revision: str | None) -> Path:
     except GatedRepoError as error:
         raise UserError(f"{where} is gated: accept its terms on the hub and set HF_TOKEN, then: {command}") from error
     except (RepositoryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise UserError(f"{where} is no local path, and fetching it from the hub failed: {error}. Try: {command}") from error
+        raise UserError(
+            f"{where} is no local path, and fetching it from the hub failed: {error}. Try: {command}"
+        ) from error
 
 
 # ---------------------------------------------------------------------- writing
 
 
 def write_weights(
-    directory: Path, tensors: Iterable[tuple[str, Tensor]], *, shard_bytes: int = 5_000_000_000, metadata: Mapping[str, str] | None = None
+    directory: Path,
+    tensors: Iterable[tuple[str, Tensor]],
+    *,
+    shard_bytes: int = 5_000_000_000,
+    metadata: Mapping[str, str] | None = None,
 ) -> list[Path]:
     """Writes tensors as `model.safetensors`, or as numbered files with `model.safetensors.index.json` beyond `shard_bytes`.
 
@@ -632,5 +660,7 @@ def write_weights(
             "metadata": {"total_size": total},
             "weight_map": {name: names[number] for name, number in sorted(weight_map.items())},
         }
-        (directory / "model.safetensors.index.json").write_text(json.dumps(index_text, indent=2) + "\n", encoding="utf-8")
+        (directory / "model.safetensors.index.json").write_text(
+            json.dumps(index_text, indent=2) + "\n", encoding="utf-8"
+        )
     return [file.rename(directory / name) for file, name in zip(files, names, strict=True)]

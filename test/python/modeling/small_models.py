@@ -85,7 +85,9 @@ def batch(of: VLAConfig, *, size: int = 3, dtype: torch.dtype = torch.float64, l
         return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
 
     return Batch(
-        images={c: torch.randint(0, 256, (size, 3, 32, 32), generator=generator, dtype=torch.uint8) for c in of.cameras},
+        images={
+            c: torch.randint(0, 256, (size, 3, 32, 32), generator=generator, dtype=torch.uint8) for c in of.cameras
+        },
         prompt=prompt,
         prompt_mask=mask,
         state=noise(size, of.state_dim) if of.state_dim else None,
@@ -100,7 +102,9 @@ def modules(model: ComposedVLA) -> list[Module]:
     """The modules of the declaration."""
     found = [
         Module("vision", parameters=["vision_backbone.*"], lr=1e-3),
-        Module("projector", parameters=["projector.*", *(["state_projector.*"] if model.state_projector else [])], lr=1e-3),
+        Module(
+            "projector", parameters=["projector.*", *(["state_projector.*"] if model.state_projector else [])], lr=1e-3
+        ),
         Module("language", parameters=["language_model.*"], lr=1e-3),
     ]
     return found if model.action_head is None else [*found, Module("action", parameters=["action_head.*"], lr=1e-3)]

@@ -1,7 +1,7 @@
 """The composed VLA as a whole: configuration, names, dtypes, determinism, parameters without gradient."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -12,7 +12,11 @@ DECODERS = list(ACTIONS)
 VARIANTS: dict[str, dict[str, Any]] = {
     "tokens of one tower": {},
     "fused": {"vision": [timm_tower("test_vit2"), timm_tower()], "projector": {"kind": "fusedMlp"}},
-    "in sequence": {"vision": [timm_tower("test_vit2"), timm_tower()], "fuse": "sequence", "projector": {"kind": "linear"}},
+    "in sequence": {
+        "vision": [timm_tower("test_vit2"), timm_tower()],
+        "fuse": "sequence",
+        "projector": {"kind": "linear"},
+    },
     "key points": {"vision": [map_tower()], "projector": {"kind": "spatialSoftArgmax", "points": 6}},
     "tied": {"language": {"config": {**LLAMA, "tie_word_embeddings": True}, "tokenizer": "bytes", "spare_tokens": 16}},
     "gpt2": {
@@ -80,7 +84,9 @@ def test_names_are_the_contracts(decoder: str) -> None:
     assert "language_model.model.layers.1.self_attn.q_proj.weight" in names
     assert "vision_backbone.featurizer.blocks.0.attn.qkv.weight" in names
     assert ("action_head.queries" in names) == (decoder == "regression")
-    assert sum(len(partition(model).names(module)) for module in partition(model).modules) == len(list(model.named_parameters()))
+    assert sum(len(partition(model).names(module)) for module in partition(model).modules) == len(
+        list(model.named_parameters())
+    )
 
 
 def test_layer_scale_has_openvlas_name() -> None:
@@ -98,7 +104,13 @@ def test_the_same_twice(decoder: str) -> None:
         model.zero_grad()
         losses = model(samples)
         losses.sum().backward()
-        results.append([losses.detach(), model.predict(samples), *(p.grad.clone() for p in model.parameters() if p.grad is not None)])
+        results.append(
+            [
+                losses.detach(),
+                model.predict(samples),
+                *(p.grad.clone() for p in model.parameters() if p.grad is not None),
+            ]
+        )
     assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
 
 
@@ -122,7 +134,9 @@ def test_each_child_computes_in_its_own_dtype(decoder: str) -> None:
         dtype = dtypes.get(name, torch.float32)
         child.to(dtype)
         child.compute_dtype = dtype  # type: ignore[assignment]
-        child.register_forward_hook(lambda m, a, output, name=name: seen.setdefault(name, set()).add(output.dtype))
+        child.register_forward_hook(
+            lambda _m, _a, output, name=name: seen.setdefault(name, set()).add(cast(Any, output).dtype)
+        )
     model.reset_buffers()
     losses = model(batch(of, dtype=torch.float32))
     losses.sum().backward()

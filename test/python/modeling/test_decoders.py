@@ -22,7 +22,9 @@ def test_every_bin_is_encoded_and_decoded_by_openvlas_formulae() -> None:
     np.testing.assert_array_equal(bins.decode(every).numpy(), centres[np.clip(32_000 - every.numpy() - 1, 0, 254)])
     assert bins.decode(every)[0] == bins.decode(every)[1]  # 256 ids, 255 centres
     assert torch.equal(bins.encode(bins.decode(every[1:])), every[1:])
-    assert (bins.decode(bins.encode(torch.linspace(-1, 1, 4001))) - torch.linspace(-1, 1, 4001)).abs().max() <= 1 / 255 + 1e-6
+    assert (
+        bins.decode(bins.encode(torch.linspace(-1, 1, 4001))) - torch.linspace(-1, 1, 4001)
+    ).abs().max() <= 1 / 255 + 1e-6
 
 
 def test_bins_take_fp32_actions_at_their_exact_value() -> None:
@@ -99,17 +101,26 @@ def test_time_is_embedded_as_in_openpi() -> None:
     for t in time.tolist():
         angles = [t / (4e-3 * (4.0 / 4e-3) ** (i / 3)) * 2 * math.pi for i in range(4)]
         expected.append([math.sin(a) for a in angles] + [math.cos(a) for a in angles])
-    torch.testing.assert_close(time_embedding(time, width), torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-9)
+    torch.testing.assert_close(
+        time_embedding(time, width), torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-9
+    )
 
 
 def test_flow_losses_are_the_squared_error_of_the_velocity() -> None:
     of = config("flowMatching")
     model, samples = build(of), batch(of)
-    assert samples.actions is not None and samples.noise is not None and samples.time is not None and samples.valid is not None
+    assert (
+        samples.actions is not None
+        and samples.noise is not None
+        and samples.time is not None
+        and samples.valid is not None
+    )
     context, seen = model._trunk(samples, model._observe(samples))
     t = samples.time[:, None, None]
     assert isinstance(model.action_head, FlowHead)
-    velocity = model.action_head(t * samples.noise + (1 - t) * samples.actions, samples.time, context, seen, samples.valid)
+    velocity = model.action_head(
+        t * samples.noise + (1 - t) * samples.actions, samples.time, context, seen, samples.valid
+    )
     expected = (velocity - (samples.noise - samples.actions)) ** 2 * samples.valid.unsqueeze(-1)
     torch.testing.assert_close(model(samples), expected, rtol=1e-12, atol=0)
 

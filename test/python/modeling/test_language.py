@@ -48,7 +48,11 @@ def test_tied_embeddings_are_one_parameter(model_type: str) -> None:
     assert trunk.tied and trunk.lm_head is not None and trunk.lm_head.weight is trunk.embeddings.weight
     with torch.device("meta"):
         trunk = LanguageModel(language_config({"config": {"model_type": model_type, **values}}), head=True)
-    assert trunk.lm_head is not None and trunk.lm_head.weight is trunk.embeddings.weight and trunk.embeddings.weight.is_meta
+    assert (
+        trunk.lm_head is not None
+        and trunk.lm_head.weight is trunk.embeddings.weight
+        and trunk.embeddings.weight.is_meta
+    )
 
 
 def test_without_head_there_is_no_output_embedding() -> None:
@@ -56,7 +60,12 @@ def test_without_head_there_is_no_output_embedding() -> None:
     assert not any(name.startswith("lm_head") for name in trunk.state_dict())
     mask = torch.zeros(1, 1, 1, 1)
     with pytest.raises(ValueError, match="without an output embedding"):
-        trunk(mask=mask, position_ids=torch.zeros(1, 1).long(), prompt=torch.zeros(1, 1).long(), logits_at=torch.zeros(1, 1).long())
+        trunk(
+            mask=mask,
+            position_ids=torch.zeros(1, 1).long(),
+            prompt=torch.zeros(1, 1).long(),
+            logits_at=torch.zeros(1, 1).long(),
+        )
 
 
 def test_spare_tokens_are_appended() -> None:

@@ -82,7 +82,9 @@ def test_what_stands_at_padding_changes_nothing(decoder: str, state_dim: int) ->
 def test_a_longer_padding_changes_nothing(decoder: str, state_dim: int) -> None:
     of = config(decoder, state_dim=state_dim)
     model = build(of)
-    for short, long in zip(outputs(model, of_batch=batch(of)), outputs(model, of_batch=batch(of, length=33)), strict=True):
+    for short, long in zip(
+        outputs(model, of_batch=batch(of)), outputs(model, of_batch=batch(of, length=33)), strict=True
+    ):
         torch.testing.assert_close(long, short, rtol=0, atol=1e-12)
 
 

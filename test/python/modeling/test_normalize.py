@@ -38,7 +38,9 @@ def test_the_inverse_undoes_it(mode: str, mask: list[bool] | None, kind: str) ->
 def test_the_formulae() -> None:
     s = {name: np.asarray(value) for name, value in STATISTICS.items()}
     np.testing.assert_allclose(normalizer("a", "meanStd", s)(X), (X - s["mean"]) / (s["std"] + 1e-8), rtol=1e-12)
-    np.testing.assert_allclose(normalizer("a", "minMax", s)(X), 2 * (X - s["min"]) / (s["max"] - s["min"] + 1e-8) - 1, rtol=1e-9)
+    np.testing.assert_allclose(
+        normalizer("a", "minMax", s)(X), 2 * (X - s["min"]) / (s["max"] - s["min"] + 1e-8) - 1, rtol=1e-9
+    )
     q99 = 2 * (X - s["q01"]) / (s["q99"] - s["q01"] + 1e-8) - 1
     np.testing.assert_allclose(normalizer("a", "quantiles", s)(X), q99, rtol=1e-9)
     np.testing.assert_allclose(normalizer("a", "quantiles", s, clip=True)(X), np.clip(q99, -1, 1), rtol=1e-9)

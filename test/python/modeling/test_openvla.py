@@ -55,7 +55,9 @@ def write(directory: Path, seed: int) -> dict[str, torch.Tensor]:
     model = ComposedVLA(openvla_config(tiny()))
     initialise(model, partition(model), seed=seed)
     torch.manual_seed(seed)
-    state = {name: (tensor + 0.01 * torch.randn(tensor.shape)).bfloat16() for name, tensor in model.state_dict().items()}
+    state = {
+        name: (tensor + 0.01 * torch.randn(tensor.shape)).bfloat16() for name, tensor in model.state_dict().items()
+    }
     write_weights(directory, state.items(), shard_bytes=100_000)
     return state
 
@@ -70,7 +72,9 @@ def test_reading_and_writing_back_gives_the_same_keys_shapes_and_bits(tmp_path: 
         model = ComposedVLA(config)
     WeightAudit(str(source), None, model).load(model)
     assert all(parameter.dtype == torch.float32 for parameter in model.parameters())  # masters
-    write_weights(target, ((name, tensor.bfloat16()) for name, tensor in model.state_dict().items()), shard_bytes=100_000)
+    write_weights(
+        target, ((name, tensor.bfloat16()) for name, tensor in model.state_dict().items()), shard_bytes=100_000
+    )
     (target / "config.json").write_text(json.dumps(openvla_json(config, STATS)))
     assert json.loads((target / "config.json").read_text()) == tiny()
     assert [file.name for file in sorted(source.iterdir())] == [file.name for file in sorted(target.iterdir())]
@@ -87,12 +91,25 @@ def test_dead_blocks_and_layer_scale_are_in_the_files(tmp_path: Path) -> None:
     keys = set(read_headers(tmp_path))
     assert keys == set(state)
     assert "vision_backbone.featurizer.blocks.7.ls2.scale_factor" in keys
-    assert {"vision_backbone.featurizer.norm.weight", "vision_backbone.fused_featurizer.blocks.5.mlp.fc2.bias"} <= keys
-    assert {"projector.fc1.weight", "projector.fc2.weight", "projector.fc3.bias", "language_model.lm_head.weight"} <= keys
+    assert {
+        "vision_backbone.featurizer.fc_norm.weight",
+        "vision_backbone.fused_featurizer.blocks.5.mlp.fc2.bias",
+    } <= keys
+    assert {
+        "projector.fc1.weight",
+        "projector.fc2.weight",
+        "projector.fc3.bias",
+        "language_model.lm_head.weight",
+    } <= keys
     model = ComposedVLA(openvla_config(tiny()))
     dead = {".".join(name.split(".")[1:4]) for name in model.dead_parameters()}
     assert set(model.dead_parameters()) <= keys
-    assert {"featurizer.blocks.7", "featurizer.norm.weight", "fused_featurizer.blocks.5", "fused_featurizer.norm.bias"} <= dead
+    assert {
+        "featurizer.blocks.7",
+        "featurizer.fc_norm.weight",
+        "fused_featurizer.blocks.5",
+        "fused_featurizer.norm.bias",
+    } <= dead
     assert not {"featurizer.blocks.6", "fused_featurizer.blocks.4"} & dead
 
 
@@ -136,7 +153,11 @@ def test_openvla_7b_has_its_published_size() -> None:
     assert sum(sizes.values()) == PARAMETERS == 7_541_237_184
     assert sum(sizes[name] for name in model.dead_parameters()) == DEAD_PARAMETERS == 43_080_480
     children = {name: sum(p.numel() for p in child.parameters()) for name, child in model.named_children()}
-    assert children == {"vision_backbone": 303_230_976 + 427_680_704, "language_model": 6_738_939_904, "projector": 71_385_600}
+    assert children == {
+        "vision_backbone": 303_230_976 + 427_680_704,
+        "language_model": 6_738_939_904,
+        "projector": 71_385_600,
+    }
     assert model.bins is not None and (model.bins.first, model.bins.vocabulary) == (31_744, 32_000)
     assert "vision_backbone.fused_featurizer.attn_pool.latent" in sizes and len(sizes) == 982
 

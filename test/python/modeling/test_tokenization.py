@@ -14,7 +14,13 @@ from vla_runtime.modeling.tokenization import (
     write_bytes_tokenizer,
 )
 
-TEXTS = ["Reach a goal position", "naïve Ünïcode — 机器人 🤖", "a\tb\n  c", "quotes \" ' $(x) `y` \\", "<s> in the text"]
+TEXTS = [
+    "Reach a goal position",
+    "naïve Ünïcode — 机器人 🤖",
+    "a\tb\n  c",
+    "quotes \" ' $(x) `y` \\",
+    "<s> in the text",
+]
 
 
 def test_the_byte_tokenizer_gives_bytes_and_reads_any_text_back(tmp_path: Path) -> None:

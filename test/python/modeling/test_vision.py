@@ -13,11 +13,20 @@ from transformers import AutoConfig, AutoModel
 from vla_runtime.modeling.projectors import SpatialSoftArgmax
 from vla_runtime.modeling.vision import VisionBackbone, dead_in_tower, group_norm
 
-SIGLIP = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 48, "image_size": 32, "patch_size": 16}
+SIGLIP = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+    "image_size": 32,
+    "patch_size": 16,
+}
 
 
 def transformers_tower(model_type: str, layer: int, **changes: Any) -> dict[str, Any]:
-    return timm_tower(source="transformers", name="unused", layer=layer, config={"model_type": model_type, **SIGLIP}, **changes)
+    return timm_tower(
+        source="transformers", name="unused", layer=layer, config={"model_type": model_type, **SIGLIP}, **changes
+    )
 
 
 def blob(x: float, y: float, size: int = 16, width: float = 1.0) -> torch.Tensor:
@@ -92,11 +101,11 @@ def test_fusing_on_channels_and_in_sequence() -> None:
     images = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
     for fuse, shape in (("channels", (2, 4, 128)), ("sequence", (2, 8, 64))):
         torch.manual_seed(0)
-        both = VisionBackbone(towers, fuse)
+        both: Any = VisionBackbone(towers, fuse)
         assert both(images, torch.float32).shape == shape and both.channels == shape[-1]
         names = {name.split(".")[0] for name, _ in both.named_parameters()}
         assert names == {"featurizer", "fused_featurizer"}
-        single = VisionBackbone(towers[1:], "channels")
+        single: Any = VisionBackbone(towers[1:], "channels")
         single.featurizer.load_state_dict(both.fused_featurizer.state_dict())
         second = both(images, torch.float32)[..., 64:] if fuse == "channels" else both(images, torch.float32)[:, 4:]
         torch.testing.assert_close(single(images, torch.float32), second)
@@ -139,7 +148,9 @@ def test_native_batch_norm_keeps_its_statistics() -> None:
 
 @pytest.mark.parametrize("model_type", ["siglip_vision_model", "clip_vision_model", "dinov2", "dinov2_with_registers"])
 @pytest.mark.parametrize("layer", [-1, -2])
-def test_a_transformers_tower_gives_its_hidden_states_and_knows_its_dead_parameters(model_type: str, layer: int) -> None:
+def test_a_transformers_tower_gives_its_hidden_states_and_knows_its_dead_parameters(
+    model_type: str, layer: int
+) -> None:
     tower = transformers_tower(model_type, layer)
     backbone = VisionBackbone([tower], "channels").train()
     images = torch.rand(2, 3, 32, 32)
@@ -157,7 +168,13 @@ def test_a_transformers_tower_gives_its_hidden_states_and_knows_its_dead_paramet
 
 def test_a_tower_from_a_directory_of_a_two_tower_model(tmp_path: Path) -> None:
     vision = AutoConfig.for_model("siglip_vision_model", **SIGLIP)
-    text = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48, "vocab_size": 99}
+    text = {
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 48,
+        "vocab_size": 99,
+    }
     AutoConfig.for_model("siglip", vision_config=vision.to_dict(), text_config=text).save_pretrained(tmp_path)
     tower = timm_tower(source="transformers", name=str(tmp_path), layer=-2)
     backbone = VisionBackbone([tower], "channels")
@@ -165,7 +182,9 @@ def test_a_tower_from_a_directory_of_a_two_tower_model(tmp_path: Path) -> None:
     of = config(vision=[tower])
     packed = of.self_contained()
     assert packed.vision[0]["config"]["model_type"] == "siglip_vision_model"
-    assert type(AutoModel.from_config(AutoConfig.for_model(**packed.vision[0]["config"]))).__name__ == "SiglipVisionModel"
+    assert (
+        type(AutoModel.from_config(AutoConfig.for_model(**packed.vision[0]["config"]))).__name__ == "SiglipVisionModel"
+    )
 
 
 def test_pixels_are_resized_with_antialiasing() -> None:
@@ -180,7 +199,12 @@ def test_projectors_have_the_contracts_names(kind: str) -> None:
     sizes = {"mlp": {"layers": 2}, "spatialSoftArgmax": {"points": 5}}.get(kind, {})
     of = config(vision=[map_tower()], projector={"kind": kind, **sizes})
     names = {name for name, _ in build(of).projector.named_parameters()}
-    layers = {"linear": ["fc1"], "mlp": ["fc1", "fc2"], "fusedMlp": ["fc1", "fc2", "fc3"], "spatialSoftArgmax": ["linear"]}[kind]
+    layers = {
+        "linear": ["fc1"],
+        "mlp": ["fc1", "fc2"],
+        "fusedMlp": ["fc1", "fc2", "fc3"],
+        "spatialSoftArgmax": ["linear"],
+    }[kind]
     expected = {f"{layer}.{part}" for layer in layers for part in ("weight", "bias")}
     assert names == expected | ({"temperature", "filters.weight"} if kind == "spatialSoftArgmax" else set())
     with pytest.raises(ValueError, match="Unknown projector"):

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from small_models import ACTIONS, LLAMA, config, map_tower, partition, timm_tower
+from timm.layers.pos_embed import resample_abs_pos_embed
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -52,12 +53,20 @@ def direct(of: VLAConfig, seed: int = 3) -> ComposedVLA:
 def sharded(of: VLAConfig, rank: int, world: int, *, recompute: bool = False) -> tuple[ComposedVLA, Partition]:
     model = on_meta(of)
     modules = list(partition(model).modules.values())
-    blocks = {"language": [f"language_model.{model.language_model.base_name}.{'h' if hasattr(model.language_model.base, 'h') else 'layers'}.*"]}
+    blocks = {
+        "language": [
+            f"language_model.{model.language_model.base_name}.{'h' if hasattr(model.language_model.base, 'h') else 'layers'}.*"
+        ]
+    }
     parts = Partition(
         model,
         [
             Module(
-                m.name, parameters=m.parameters, lr=1e-3, blocks=blocks.get(m.name, ()), recompute="full" if recompute else "none"
+                m.name,
+                parameters=m.parameters,
+                lr=1e-3,
+                blocks=blocks.get(m.name, ()),
+                recompute="full" if recompute else "none",
             )
             for m in modules
         ],
@@ -138,7 +147,12 @@ def test_adapters_change_no_initial_value() -> None:
     whole = plain(direct(of))
     model = on_meta(of)
     modules = [
-        Module(m.name, parameters=m.parameters, lr=1e-3, lora=Lora(rank=2, alpha=2.0) if m.name in ("language", "vision") else None)
+        Module(
+            m.name,
+            parameters=m.parameters,
+            lr=1e-3,
+            lora=Lora(rank=2, alpha=2.0) if m.name in ("language", "vision") else None,
+        )
         for m in partition(model).modules.values()
     ]
     parts = Partition(model, modules)
@@ -217,7 +231,9 @@ def test_writing_makes_files_of_a_size_with_an_index(whole: tuple[VLAConfig, Pat
 
 
 @pytest.mark.parametrize("world", [1, 2, 3])
-def test_each_process_loads_its_part(whole: tuple[VLAConfig, Path, State], world: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_loads_its_part(
+    whole: tuple[VLAConfig, Path, State], world: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of, directory, state = whole
     for rank in range(world):
         with process(rank, world):
@@ -229,7 +245,9 @@ def test_each_process_loads_its_part(whole: tuple[VLAConfig, Path, State], world
             assert_is_part(model, state, rank, world)
 
 
-def test_the_audit_takes_no_memory_for_weights(whole: tuple[VLAConfig, Path, State], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_takes_no_memory_for_weights(
+    whole: tuple[VLAConfig, Path, State], monkeypatch: pytest.MonkeyPatch
+) -> None:
     of, directory, _ = whole
     model = on_meta(of)
 
@@ -254,7 +272,12 @@ def test_one_renamed_key_is_named_on_both_sides(whole: tuple[VLAConfig, Path, St
     assert "missing (1):\n    " + key in message
     assert "not in the model (1):\n    language_model.model.layers.1.mlp.upp_proj.weight" in message
     assert "Nothing was loaded" in message and str(tmp_path) in message
-    renamed = WeightAudit(str(tmp_path), None, on_meta(of), rename={"language_model.model.layers.1.mlp.upp_proj": key.removesuffix(".weight")})
+    renamed = WeightAudit(
+        str(tmp_path),
+        None,
+        on_meta(of),
+        rename={"language_model.model.layers.1.mlp.upp_proj": key.removesuffix(".weight")},
+    )
     assert key in renamed.names
 
 
@@ -264,13 +287,17 @@ def test_other_shapes_are_listed(whole: tuple[VLAConfig, Path, State], tmp_path:
     def change(state: State) -> None:
         state["projector.fc1.weight"] = state["projector.fc1.weight"][:, :-1].contiguous()
 
-    with pytest.raises(UserError, match=r"other shape \(1\):\n    projector.fc1.weight: the file has \[32, 63\], the model \[32, 64\]"):
+    with pytest.raises(
+        UserError, match=r"other shape \(1\):\n    projector.fc1.weight: the file has \[32, 63\], the model \[32, 64\]"
+    ):
         WeightAudit(str(rewrite(directory, tmp_path, change)), None, on_meta(of))
 
 
 def test_long_lists_are_cut(whole: tuple[VLAConfig, Path, State]) -> None:
     with pytest.raises(UserError, match=r"and \d+ more"):
-        WeightAudit(str(whole[1]), None, on_meta(config("flowMatching", vision=[timm_tower("test_vit2"), timm_tower()])))
+        WeightAudit(
+            str(whole[1]), None, on_meta(config("flowMatching", vision=[timm_tower("test_vit2"), timm_tower()]))
+        )
 
 
 def test_cut_off_and_foreign_files_are_refused(whole: tuple[VLAConfig, Path, State], tmp_path: Path) -> None:
@@ -290,7 +317,9 @@ def test_cut_off_and_foreign_files_are_refused(whole: tuple[VLAConfig, Path, Sta
         WeightAudit(str(tmp_path), None, on_meta(of))
 
 
-def test_an_index_that_disagrees_with_its_files_is_refused(whole: tuple[VLAConfig, Path, State], tmp_path: Path) -> None:
+def test_an_index_that_disagrees_with_its_files_is_refused(
+    whole: tuple[VLAConfig, Path, State], tmp_path: Path
+) -> None:
     of, directory, _ = whole
     copy(directory, tmp_path)
     index = tmp_path / "model.safetensors.index.json"
@@ -318,7 +347,10 @@ def test_sources_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(UserError, match="There is no file or directory ./nothing"):
         locate("./nothing", None)
-    with pytest.raises(UserError, match=r"someone/thing at revision abc1234 is neither .* cache.*hf download someone/thing --revision abc1234"):
+    with pytest.raises(
+        UserError,
+        match=r"someone/thing at revision abc1234 is neither .* cache.*hf download someone/thing --revision abc1234",
+    ):
         locate("someone/thing", "abc1234")
     with pytest.raises(UserError, match="a local path, which has no revision"):
         locate(str(tmp_path), "abc")
@@ -334,7 +366,9 @@ def test_a_pinned_revision_comes_from_the_hubs_cache(tmp_path: Path, monkeypatch
     assert set(read_headers(locate("someone/thing", revision))) == {"x"}
 
 
-def test_missing_parts_may_be_allowed_and_are_then_initialised(whole: tuple[VLAConfig, Path, State], tmp_path: Path) -> None:
+def test_missing_parts_may_be_allowed_and_are_then_initialised(
+    whole: tuple[VLAConfig, Path, State], tmp_path: Path
+) -> None:
     of, directory, state = whole
 
     def drop(tensors: State) -> None:
@@ -365,7 +399,15 @@ def test_bf16_files_fill_fp32_masters(whole: tuple[VLAConfig, Path, State], tmp_
 
 
 def test_tied_embeddings_may_lack_the_head(tmp_path: Path) -> None:
-    of = config("tokens", language={"config": {**LLAMA, "tie_word_embeddings": True}, "tokenizer": "bytes", "spare_tokens": 0, "action_vocabulary": 320})
+    of = config(
+        "tokens",
+        language={
+            "config": {**LLAMA, "tie_word_embeddings": True},
+            "tokenizer": "bytes",
+            "spare_tokens": 0,
+            "action_vocabulary": 320,
+        },
+    )
     state = direct(of, seed=11).state_dict()
     write_weights(tmp_path, ((n, t) for n, t in state.items() if n != "language_model.lm_head.weight"))
     model = on_meta(of)
@@ -384,7 +426,9 @@ def load_part(of: VLAConfig, source: Path, part: str) -> tuple[State, WeightAudi
     initialise(model, partition(model), seed=3, loaded=[audit])
     audit.load(model)
     assert not any(tensor.isnan().any() for tensor in model.state_dict().values())
-    return {name.removeprefix(f"{part}."): t for name, t in model.state_dict().items() if name.startswith(f"{part}.")}, audit
+    return {
+        name.removeprefix(f"{part}."): t for name, t in model.state_dict().items() if name.startswith(f"{part}.")
+    }, audit
 
 
 def causal_lm(directory: Path, **changes: Any) -> Any:
@@ -459,11 +503,14 @@ def test_a_timm_token_tower_with_its_classifier_and_layer_scale(as_file: bool, t
 @pytest.mark.parametrize("no_embed_class", [True, False])
 def test_a_timm_towers_position_grid_is_resampled(no_embed_class: bool, tmp_path: Path) -> None:
     torch.manual_seed(2)
-    options = {"no_embed_class": no_embed_class}
+    options: dict[str, Any] = {"no_embed_class": no_embed_class}
     source: Any = timm.create_model("test_vit2", img_size=64, **options)
     save_file(source.state_dict(), tmp_path / "model.safetensors")
-    part, _ = load_part(config(vision=[timm_tower("test_vit2", options=options)]), tmp_path, "vision_backbone.featurizer")
-    expected = timm.layers.resample_abs_pos_embed(source.pos_embed, [2, 2], num_prefix_tokens=0 if no_embed_class else 1)
+    part, _ = load_part(
+        config(vision=[timm_tower("test_vit2", options=options)]), tmp_path, "vision_backbone.featurizer"
+    )
+    resample: Any = resample_abs_pos_embed
+    expected = resample(source.pos_embed, [2, 2], num_prefix_tokens=0 if no_embed_class else 1)
     assert torch.equal(part["pos_embed"], expected)
 
 
@@ -473,7 +520,9 @@ def test_a_timm_map_tower_takes_only_its_layers(tmp_path: Path) -> None:
     save_file(source.state_dict(), tmp_path / "model.safetensors")
     of = config(vision=[map_tower()], projector={"kind": "spatialSoftArgmax", "points": 4})
     part, _ = load_part(of, tmp_path, "vision_backbone.featurizer")
-    assert torch.equal(part["stages_0.blocks.0.conv_dw.weight"], source.state_dict()["stages.0.blocks.0.conv_dw.weight"])
+    assert torch.equal(
+        part["stages_0.blocks.0.conv_dw.weight"], source.state_dict()["stages.0.blocks.0.conv_dw.weight"]
+    )
     other = timm.create_model("test_resnet")
     save_file(other.state_dict(), tmp_path / "model.safetensors")
     with pytest.raises(UserError, match="missing"):
@@ -484,7 +533,10 @@ def test_a_timm_map_tower_takes_only_its_layers(tmp_path: Path) -> None:
 def test_batch_norm_statistics_are_loaded_or_left_aside(norm: str, tmp_path: Path) -> None:
     torch.manual_seed(2)
     source = timm.create_model("test_resnet")
-    save_file({n: t + (1 if t.is_floating_point() else 0) for n, t in source.state_dict().items()}, tmp_path / "model.safetensors")
+    save_file(
+        {n: t + (1 if t.is_floating_point() else 0) for n, t in source.state_dict().items()},
+        tmp_path / "model.safetensors",
+    )
     of = config(vision=[map_tower("test_resnet", norm=norm)], projector={"kind": "spatialSoftArgmax", "points": 4})
     part, _ = load_part(of, tmp_path, "vision_backbone.featurizer")
     statistics = [name for name in part if "running_mean" in name]

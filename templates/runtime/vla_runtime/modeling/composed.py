@@ -255,7 +255,9 @@ class ComposedVLA(nn.Module):
         assert self.bins is not None
         ids = self.bins.encode(actions).flatten(1)  # [B, C * A]
         labels = torch.cat([ids, ids.new_full((batch.size, 1), self.stop)], dim=1)
-        counts = torch.cat([valid.repeat_interleave(self.config.action_dim, dim=1), valid.all(dim=1, keepdim=True)], dim=1)
+        counts = torch.cat(
+            [valid.repeat_interleave(self.config.action_dim, dim=1), valid.all(dim=1, keepdim=True)], dim=1
+        )
         logits, _ = self._trunk(batch, self._observe(batch), answer=ids, predict=True)
         logits = logits.to(_at_least_fp32(logits.dtype))
         losses = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view_as(labels)
@@ -350,7 +352,11 @@ class ComposedVLA(nn.Module):
 
 def plain_name(name: str) -> str:
     """A parameter's name without what recompute and adapters insert into it."""
-    return name.replace("_checkpoint_wrapped_module.", "").replace("._checkpoint_wrapped_module", "").replace(".base_layer", "")
+    return (
+        name.replace("_checkpoint_wrapped_module.", "")
+        .replace("._checkpoint_wrapped_module", "")
+        .replace(".base_layer", "")
+    )
 
 
 def _at_least_fp32(dtype: torch.dtype) -> torch.dtype:

@@ -32,7 +32,11 @@ _BACKBONES = {
 }
 _IMAGENET = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 _HALF = ([0.5, 0.5, 0.5], [0.5, 0.5, 0.5])
-_PROJECTORS = {"linear": {"kind": "linear"}, "gelu-mlp": {"kind": "mlp", "layers": 2}, "fused-gelu-mlp": {"kind": "fusedMlp"}}
+_PROJECTORS = {
+    "linear": {"kind": "linear"},
+    "gelu-mlp": {"kind": "mlp", "layers": 2},
+    "fused-gelu-mlp": {"kind": "fusedMlp"},
+}
 
 
 def openvla_config(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -55,7 +56,7 @@ def stop_token(language: dict) -> int:
     if isinstance(stop, list):
         stop = stop[0]
     if stop is None:
-        stop = load_tokenizer(language).eos_token_id
+        stop = cast(int | None, load_tokenizer(language).eos_token_id)
     if stop is None:
         raise ValueError("The language model names no end token, and `stop_token` is not given.")
     return stop
@@ -83,11 +84,14 @@ class PromptTokenizer:
     ) -> None:
         self.tokenizer, self.template, self.length = tokenizer, template, length
         self.lower, self.trailing = lower, trailing
-        begin = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+        begin, end = cast(int | None, tokenizer.bos_token_id), cast(int | None, tokenizer.eos_token_id)
+        begin = end if begin is None else begin
         if begin is None:
-            raise ValueError("The tokenizer has neither a beginning nor an end token; the sequence needs a first token.")
+            raise ValueError(
+                "The tokenizer has neither a beginning nor an end token; the sequence needs a first token."
+            )
         self.begin: int = begin
-        pad = tokenizer.pad_token_id
+        pad = cast(int | None, tokenizer.pad_token_id)
         self.pad: int = begin if pad is None else pad
 
     def text(self, instruction: str) -> str:

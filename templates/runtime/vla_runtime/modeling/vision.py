@@ -6,8 +6,8 @@ from typing import Any, cast
 import timm
 import torch
 import torch.nn.functional as F
-from timm.layers import BatchNormAct2d, GroupNormAct
-from timm.layers import LayerScale as TimmLayerScale
+from timm.layers.layer_scale import LayerScale as TimmLayerScale
+from timm.layers.norm_act import BatchNormAct2d, GroupNormAct
 from timm.models.efficientnet import EfficientNetFeatures
 from timm.models.mobilenetv3 import MobileNetV3Features
 from timm.models.vision_transformer import VisionTransformer
@@ -48,8 +48,9 @@ def _replace_modules(module: nn.Module, norm: str) -> None:
         if isinstance(child, TimmLayerScale):
             setattr(module, name, LayerScale(child.gamma.shape[0], child.init_values))
         elif norm == "group" and isinstance(child, BatchNormAct2d):
-            new = GroupNormAct(child.num_features, group_norm(child.num_features), eps=child.eps)
-            new.drop, new.act = child.drop, child.act
+            old: Any = child
+            new: Any = GroupNormAct(old.num_features, group_norm(old.num_features), eps=old.eps)
+            new.drop, new.act = old.drop, old.act
             setattr(module, name, new)
         elif norm == "group" and isinstance(child, nn.BatchNorm2d):
             setattr(module, name, nn.GroupNorm(group_norm(child.num_features), child.num_features, eps=child.eps))
@@ -70,8 +71,11 @@ def build_timm(tower: dict) -> nn.Module:
             model = timm.create_model(
                 tower["name"], pretrained=False, features_only=True, out_indices=[tower["layer"]], **options
             )
-            if isinstance(model, EfficientNetFeatures | MobileNetV3Features):  # the only ones that keep all their stages
-                model.blocks = model.blocks[: max(model._stage_out_idx)]
+            if isinstance(
+                model, EfficientNetFeatures | MobileNetV3Features
+            ):  # the only ones that keep all their stages
+                stages: Any = model
+                stages.blocks = stages.blocks[: max(stages._stage_out_idx)]
         else:
             if meta:
                 options["weight_init"] = "skip"  # drawing nothing takes a second per hundred layers on meta
@@ -185,7 +189,7 @@ class VisionBackbone(nn.Module):
             # The hook sees what the block returns, behind the hooks of FSDP2, which were there first.
             seen: list[Tensor] = []
             handle = blocks[block].register_forward_hook(
-                lambda module, args, output: seen.append(output[0] if isinstance(output, tuple) else output)
+                lambda module, args, output: seen.append(cast(Any, output[0] if isinstance(output, tuple) else output))
             )
             try:
                 model(pixel_values=x)
