@@ -1,7 +1,9 @@
 /** GPUs: what a rule or a type needs to know of them, each with its source. */
 
 export interface Gpu {
-  /** Memory in bytes as the vendor counts it (GB = 10^9 on data sheets is GiB in hardware). */
+  /**
+   * Memory in bytes by its label. What data sheets call GB is GiB; the driver and, on some cards, ECC take a few percent of it.
+   */
   readonly memoryBytes: number
   /** CUDA compute capability. */
   readonly computeCapability: `${number}.${number}`
@@ -30,14 +32,14 @@ export const gpuTable = {
     source: 'https://www.nvidia.com/en-us/data-center/h100/',
   },
   'H200-SXM-141GB': {
-    memoryBytes: 141_000_000_000,
+    memoryBytes: 141 * gib,
     computeCapability: '9.0',
     bf16: true,
     fp8: true,
     source: 'https://www.nvidia.com/en-us/data-center/h200/',
   },
   B200: {
-    memoryBytes: 180_000_000_000,
+    memoryBytes: 180 * gib,
     computeCapability: '10.0',
     bf16: true,
     fp8: true,

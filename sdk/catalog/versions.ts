@@ -1,4 +1,4 @@
-/** Versions of what generated projects stand on. The lock file of the Python side is made from these. */
+/** Versions that the catalog's names, shapes and defaults were read from and are tested with. The Python lock file pins the same. */
 
 /** Python packages by name on PyPI. */
 export const pythonVersions = {

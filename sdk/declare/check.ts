@@ -98,27 +98,3 @@ export type CheckModule<Name, Modules> = Name extends Modules
 export type CheckCamera<Name, Cameras> = Name extends Cameras
   ? unknown
   : VlaTypeError<`VLA006: this model has no camera '${Name & string}'.`>
-
-// Numbers
-
-type Zero = 0 | `${'' | '-'}0%` | '0.0%'
-
-/** VLA003: a moment of the run that is not its beginning. */
-export type CheckMoment<W> = W extends Zero
-  ? VlaTypeError<'VLA003: frozen until the first update is never frozen. Write a later update.'>
-  : `${W & (string | number)}` extends `-${string}`
-    ? VlaTypeError<'VLA003: updates are not negative.'>
-    : W extends `${infer Digits}%`
-      ? Digits extends '100' | `${string}.${string}`
-        ? unknown
-        : Digits extends `${string}${string}${infer Rest}`
-          ? Rest extends ''
-            ? unknown
-            : VlaTypeError<'VLA003: a share of the run is at most 100%.'>
-          : unknown
-      : unknown
-
-/** VLA003: at least one. */
-export type CheckCount<N> = `${N & number}` extends '0' | `-${string}` | `${string}.${string}`
-  ? VlaTypeError<'VLA003: at least one layer, a whole number.'>
-  : unknown

@@ -1,8 +1,7 @@
 /** When a module trains. */
 import * as z from 'zod'
 
-import type { CheckCount, CheckMoment } from './check.ts'
-import { duration, lasting, positive, type Duration } from './common.ts'
+import { duration, lasting, positive, type Duration, type VlaTypeError } from './common.ts'
 
 /** The last `count` live blocks of each tower or trunk of the module. */
 export interface LastLayers {
@@ -65,6 +64,28 @@ export interface PhaseOptions<T extends Trains = Trains> {
    */
   readonly rewarm?: Duration
 }
+
+type Zero = 0 | `${'' | '-'}0%` | '0.0%'
+
+/** VLA003: a moment of the run that is not its beginning. */
+type CheckMoment<W> = W extends Zero
+  ? VlaTypeError<'VLA003: frozen until the first update is never frozen. Write a later update.'>
+  : `${W & (string | number)}` extends `-${string}`
+    ? VlaTypeError<'VLA003: updates are not negative.'>
+    : W extends `${infer Digits}%`
+      ? Digits extends '100' | `${string}.${string}`
+        ? unknown
+        : Digits extends `${string}${string}${infer Rest}`
+          ? Rest extends ''
+            ? unknown
+            : VlaTypeError<'VLA003: a share of the run is at most 100%.'>
+          : unknown
+      : unknown
+
+/** VLA003: at least one. */
+type CheckCount<N> = `${N & number}` extends '0' | `-${string}` | `${string}.${string}`
+  ? VlaTypeError<'VLA003: at least one layer, a whole number.'>
+  : unknown
 
 /** The last `count` blocks that receive a gradient (dead blocks are not counted), in each tower or trunk of the module. */
 export function lastLayers<const N extends number>(count: N & CheckCount<N>): LastLayers {
