@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { EXIT } from '../../sdk/cli/exit-codes.ts'
+import { run } from '../../sdk/cli/run.ts'
 import { version } from '../../sdk/cli/package.ts'
 import { cliSchemaFile } from '../../sdk/cli/schema.ts'
-import { vla, vlaJson } from './io.ts'
+import { fakeIo, vla, vlaJson } from './io.ts'
 
 const COMMANDS = ['init', 'check', 'lock', 'plan', 'build', 'run', 'pack', 'explain', 'rules', 'env']
 const here = tmpdir()
@@ -14,6 +15,23 @@ describe('exit codes', () => {
     expect(EXIT).toEqual({ ok: 0, bug: 1, failed: 2, declined: 3, findings: 4, stale: 5, sigint: 130, sigterm: 143 })
     const { stdout } = await vla(here, ['--help'])
     for (const code of Object.values(EXIT)) expect(stdout).toContain(String(code))
+  })
+})
+
+describe('a bug of ours', () => {
+  it('exits with 1, with the stack and where to report it', async () => {
+    const io = fakeIo(here)
+    const broken = {
+      ...io,
+      stdout: {
+        write: () => {
+          throw new Error('the disk of stdout is on fire')
+        },
+      },
+    }
+    expect(await run(['rules'], broken)).toBe(1)
+    expect(io.told.stderr).toContain('the disk of stdout is on fire\n    at ')
+    expect(io.told.stderr).toContain('This is a bug in vla')
   })
 })
 
