@@ -22,7 +22,7 @@ from .augment import Augmentation, augment
 from .errors import UserError
 from .mesh import global_sum
 from .modeling.batch import Batch
-from .modeling.composed import VLAConfig
+from .modeling.composed import ComposedVLA, VLAConfig
 from .modeling.images import evaluation_view
 from .modeling.normalize import normalizer
 from .modeling.observe import image_size, prompt_tokenizer
@@ -204,7 +204,7 @@ class Samples:
             mine = block[self._rank * self.micro_batch : (self._rank + 1) * self.micro_batch]
             missing = self.micro_batch - len(mine)
             batch = self._view.collate([self._view[key] for key in mine + [keys[0]] * missing])
-            if missing:
+            if missing and batch.valid is not None:
                 batch.valid[len(mine) :] = False
             yield batch.to(self.device)
 
@@ -257,7 +257,7 @@ def _leave_stopping_to_the_run(_worker: int) -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def holdout_loss(model: torch.nn.Module, data: Samples, mesh: DeviceMesh) -> float:
+def holdout_loss(model: ComposedVLA, data: Samples, mesh: DeviceMesh) -> float:
     """Mean loss per valid element over the held-out episodes; every rank takes part and gets the same number."""
     was_training = model.training
     model.eval()

@@ -192,7 +192,7 @@ def _compare_rendering(dataset_root: str | None, image_feature: str) -> str:
         return f"{task}: not in the recording, so its rendering was not compared"
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
-    dataset = LeRobotDataset("local/recording", root=dataset_root)
+    dataset: Any = LeRobotDataset("local/recording", root=dataset_root)
     first = sum(episode["length"] for episode in episodes[:number])
     recorded = (dataset[first][image_feature].permute(1, 2, 0).numpy() * 255).round().astype(np.int64)
     observation, _ = here.environment.reset(seed=episodes[number]["seed"])

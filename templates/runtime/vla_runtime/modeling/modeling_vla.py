@@ -58,6 +58,7 @@ class VLAForActionPrediction(PreTrainedModel):
     config_class = VLAPretrainedConfig
     base_model_prefix = ""
     _supports_sdpa = True
+    policy: ComposedVLA
 
     def __init__(self, config: VLAPretrainedConfig) -> None:
         super().__init__(config)
@@ -81,7 +82,8 @@ class VLAForActionPrediction(PreTrainedModel):
     def from_pretrained(cls, pretrained_model_name_or_path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
         """As transformers does, but a missing, unexpected or misshapen key is an error instead of a warning."""
         wants_info = kwargs.pop("output_loading_info", False)
-        model, info = super().from_pretrained(pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs)
+        loaded: Any = super().from_pretrained(pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs)
+        model, info = loaded
         wrong = {
             kind: sorted(map(str, info[kind]))
             for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")

@@ -5,17 +5,14 @@
 <out>/policy-<dataset>/                instead, where the run had several datasets: the weights are one file, hard-linked
 """
 
-import importlib
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..errors import UserError
 from ..modeling.normalize import normalizer
 from ..modeling.observe import image_size
 from ..modeling.tokenization import load_tokenizer
@@ -23,7 +20,7 @@ from ..partition import DType
 from .card import write_card
 from .checkpoint import Packable
 from .compare import verify_package
-from .hf import copy_modeling, fresh_directory, replace
+from .hf import fresh_directory, replace
 
 PLUGIN = "lerobot_policy_vla_composed"
 MODES = {"meanStd": "MEAN_STD", "minMax": "MIN_MAX", "quantiles": "QUANTILES", "identity": "IDENTITY"}
@@ -48,7 +45,7 @@ def lerobot(checkpoint: Packable, out: Path, *, dtype: DType, action_steps: int)
     first: Path | None = None
     for dataset in datasets:
         directory = partial / ("policy" if len(datasets) == 1 else f"policy-{dataset['name']}")
-        _write_policy(directory, partial / PLUGIN, checkpoint, dataset, dtype, action_steps, first)
+        _write_policy(directory, checkpoint, dataset, dtype, action_steps, first)
         first = first or directory
     write_card(partial, checkpoint, kind="lerobot")
     replace(out, partial)
@@ -58,20 +55,23 @@ def lerobot(checkpoint: Packable, out: Path, *, dtype: DType, action_steps: int)
 def write_plugin(directory: Path) -> None:
     """The plugin as a project that pip installs: LeRobot finds it by its name."""
     package = directory / PLUGIN
-    shutil.copytree(Path(__file__).parent / PLUGIN, package, ignore=shutil.ignore_patterns("__pycache__"))
-    copy_modeling(package)
-    (package / "modeling_vla.py").unlink()  # the class for transformers is not needed here
+    runtime = Path(__file__).parent.parent
+    for folder in ("lerobot_plugin", "modeling"):
+        shutil.copytree(runtime / folder, package / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "modeling" / "modeling_vla.py").unlink()  # the class for transformers is not needed here
+    (package / "__init__.py").write_text(
+        '"""LeRobot policy of type `vla_composed`; importing it registers the policy."""\n\nfrom .lerobot_plugin import *  # noqa: F403\n'
+    )
     (directory / "pyproject.toml").write_text(
         f'[build-system]\nrequires = ["setuptools>=68"]\nbuild-backend = "setuptools.build_meta"\n\n'
         f'[project]\nname = "{PLUGIN}"\nversion = "0.1.0"\ndescription = "A composed vision-language-action policy for LeRobot"\n'
         f'requires-python = ">=3.12"\ndependencies = ["lerobot>=0.6.1,<0.7", "transformers>=5.4,<5.6", "timm>=1.0"]\n\n'
-        f'[tool.setuptools]\npackages = ["{PLUGIN}"]\n'
+        f'[tool.setuptools]\npackages = ["{PLUGIN}", "{PLUGIN}.lerobot_plugin", "{PLUGIN}.modeling"]\n'
     )
 
 
 def _write_policy(
     directory: Path,
-    plugin: Path,
     checkpoint: Packable,
     dataset: dict[str, Any],
     dtype: DType,
@@ -81,7 +81,8 @@ def _write_policy(
     from lerobot.configs import FeatureType, NormalizationMode, PolicyFeature
     from lerobot.policies.factory import make_pre_post_processors
 
-    module = _import_plugin(plugin)
+    from .. import lerobot_plugin
+
     config, recipes = checkpoint.config, checkpoint.normalization[dataset["name"]]
     size = image_size(config)
     sizes = dataset["cameraSizes"] if "unknown" not in dataset["cameraSizes"] else {}
@@ -94,7 +95,7 @@ def _write_policy(
     if state is not None:
         inputs[state] = PolicyFeature(type=FeatureType.STATE, shape=(config.state_dim,))
         mapping["STATE"] = NormalizationMode[MODES[recipes["state"]["mode"]]]
-    policy_config = module.VLAComposedConfig(
+    policy_config = lerobot_plugin.VLAComposedConfig(
         input_features=inputs,
         output_features={"action": PolicyFeature(type=FeatureType.ACTION, shape=(config.action_dim,))},
         device="cpu",
@@ -112,7 +113,7 @@ def _write_policy(
     directory.mkdir()
     if weights_of is None:
         with torch.device("meta"):
-            policy = module.VLAComposedPolicy(policy_config)
+            policy = lerobot_plugin.VLAComposedPolicy(policy_config)
         policy.save_pretrained(directory, state_dict=checkpoint.exported(dtype))
     else:
         policy_config.save_pretrained(directory)
@@ -148,18 +149,3 @@ def effective_statistics(recipe: dict[str, Any], *, inverse: bool) -> dict[str, 
         elif rule.zero[i]:
             result[low][i], result[high][i] = (first - FAR, first + FAR) if bounds else (first, FAR)
     return result
-
-
-def _import_plugin(folder: Path) -> Any:
-    """Imports the plugin that was just written, as LeRobot would after its installation."""
-    if PLUGIN not in sys.modules:
-        sys.path.insert(0, str(folder))
-        try:
-            importlib.import_module(PLUGIN)
-        except ImportError as problem:
-            raise UserError(
-                f"the LeRobot plugin in {folder} cannot be imported: {problem}. Check the environment with `vla env --check`."
-            ) from problem
-        finally:
-            sys.path.remove(str(folder))
-    return sys.modules[PLUGIN]

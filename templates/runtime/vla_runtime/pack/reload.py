@@ -60,7 +60,7 @@ class LeRobotPackage:
 
         policies = sorted(directory.glob("policy*"))
         wanted = directory / (f"policy-{dataset}" if dataset is not None and len(policies) > 1 else policies[0].name)
-        config = PreTrainedConfig.from_pretrained(str(wanted))
+        config: Any = PreTrainedConfig.from_pretrained(str(wanted))
         config.pretrained_path = wanted
         config.device = "cuda" if torch.cuda.is_available() else "cpu"
         self._policy: Any = get_policy_class(config.type).from_pretrained(str(wanted), config=config, strict=True)

@@ -9,9 +9,10 @@ import torch
 from lerobot.policies.pretrained import PreTrainedPolicy
 from torch import Tensor, nn
 
-from .composed import ComposedVLA, VLAConfig
+from ..modeling.batch import Batch
+from ..modeling.composed import ComposedVLA, VLAConfig
+from ..modeling.observe import observation_batch, prompt_tokenizer
 from .configuration_vla_composed import VLAComposedConfig
-from .observe import observation_batch, prompt_tokenizer
 
 
 class VLAComposedPolicy(PreTrainedPolicy):
@@ -19,6 +20,7 @@ class VLAComposedPolicy(PreTrainedPolicy):
 
     config_class = VLAComposedConfig  # type: ignore[assignment]
     name = "vla_composed"  # type: ignore[assignment]
+    vla: ComposedVLA
 
     def __init__(self, config: VLAComposedConfig, **kwargs: Any) -> None:
         super().__init__(config)
@@ -69,7 +71,7 @@ class VLAComposedPolicy(PreTrainedPolicy):
             self._queue.extend(self.predict_action_chunk(batch, noise)[:, : self.config.n_action_steps].unbind(dim=1))
         return self._queue.popleft()
 
-    def _observe(self, batch: dict[str, Any], noise: Tensor | None) -> Any:
+    def _observe(self, batch: dict[str, Any], noise: Tensor | None) -> Batch:
         images = {camera: _uint8(batch[feature]) for camera, feature in self.config.cameras.items()}
         state = batch[self.config.state] if self.config.state is not None else None
         if state is not None and self.config.clip_state:

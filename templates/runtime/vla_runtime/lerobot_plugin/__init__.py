@@ -1,4 +1,7 @@
-"""LeRobot policy of type `vla_composed`; importing it registers configuration, policy and processors."""
+"""LeRobot policy of type `vla_composed`; importing it registers configuration, policy and processors.
+
+`pack.lerobot` copies this folder beside `modeling/` into the plugin that it writes, so that the relative imports hold there too.
+"""
 
 from .configuration_vla_composed import VLAComposedConfig
 from .modeling_vla_composed import VLAComposedPolicy
