@@ -3,7 +3,7 @@ import * as z from 'zod'
 
 import { positive, text } from './common.ts'
 
-export interface LoraOptions {
+export interface LoraOptions<Targets extends readonly string[] = readonly string[]> {
   /** Rank of the adapters. */
   readonly rank: number
   /**
@@ -20,7 +20,7 @@ export interface LoraOptions {
    * Names of the linears to adapt, as ends of their paths (`['q_proj', 'v_proj']`).
    * @default every linear of the module
    */
-  readonly targets?: readonly string[]
+  readonly targets?: Targets
 }
 
 export interface Lora extends LoraOptions {
@@ -34,10 +34,12 @@ export interface TargetedLora extends Lora {
 }
 
 /** peft LoRA on the linears of the module, injected before sharding. `freeze` then speaks of the adapters; the base stays frozen. */
-export function lora(options: LoraOptions & { readonly targets: readonly string[] }): TargetedLora
-export function lora(options: LoraOptions): Lora
-export function lora(options: LoraOptions): Lora {
-  return { kind: 'lora', ...options }
+export function lora<const Targets extends readonly string[] = never>(
+  options: LoraOptions<Targets>,
+): [Targets] extends [never] ? Lora : TargetedLora {
+  const adapters: Lora = { kind: 'lora', ...options }
+  // With targets it is a TargetedLora; the compiler cannot follow that through the spread.
+  return adapters as [Targets] extends [never] ? Lora : TargetedLora
 }
 
 export const loraSchema: z.ZodType<Lora> = z.strictObject({

@@ -96,11 +96,11 @@ export function lastLayers<const N extends number>(count: N & CheckCount<N>): La
  * Frozen until `when` (updates, or a share of the run).
  * @example freeze: until('75%', { thenTrain: lastLayers(6) })
  */
-export function until<const W extends Duration, const O extends UntilOptions = object>(
+export function until<const W extends Duration, T extends 'all' | LastLayers = 'all'>(
   when: W & CheckMoment<W>,
-  options?: O,
-): Until<O extends { readonly thenTrain: LastLayers } ? LastLayers : 'all'> {
-  return { kind: 'until', when, ...(options as UntilOptions<never> | undefined) }
+  options?: UntilOptions<T>,
+): Until<NoInfer<T>> {
+  return { kind: 'until', when, ...options }
 }
 
 /** One phase of a freeze schedule: `[phase({ from: 0, train: 'none' }), phase({ from: '50%', train: lastLayers(4) })]`. */

@@ -40,7 +40,7 @@ declare const device: unique symbol
 
 /** What the compiler knows of the hardware: the name of the GPU, or 'cpu'. No value has this field. */
 export interface Device<G extends string> {
-  readonly [device]?: G
+  readonly [device]?: { readonly gpu: G }
 }
 
 /** GPUs of one kind, by the name of the catalog: `gpus('H100-SXM-80GB', { perNode: 8, nodes: 2 })`. */

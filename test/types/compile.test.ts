@@ -4,18 +4,20 @@ import type { Project } from 'ts-morph'
 
 import { errorsOf, fixtures, makeProject } from './project.ts'
 
-let project: Project
-beforeAll(() => {
-  project = makeProject()
-  project.addSourceFilesAtPaths(path.join(fixtures, '*.ts'))
-})
+// A user's project may be less strict than this one.
+describe.each([true, false])('exactOptionalPropertyTypes: %s', (exactOptionalPropertyTypes) => {
+  let project: Project
+  beforeAll(() => {
+    project = makeProject()
+    project.compilerOptions.set({ exactOptionalPropertyTypes })
+    project.addSourceFilesAtPaths(path.join(fixtures, '*.ts'))
+  })
 
-test.each(['examples.ts', 'allowed.ts'])('%s compiles', (file) => {
-  expect(errorsOf(project, path.join(fixtures, file))).toEqual([])
-})
+  test.each(['examples.ts', 'allowed.ts'])('%s compiles', (file) => {
+    expect(errorsOf(project, path.join(fixtures, file))).toEqual([])
+  })
 
-describe('every mistake is reported on its line, and nothing else', () => {
-  test('mistakes.ts', () => {
+  test('every mistake in mistakes.ts is reported on its line, and nothing else', () => {
     const file = path.join(fixtures, 'mistakes.ts')
     const errors = errorsOf(project, file)
     const lines = project.getSourceFileOrThrow(file).getFullText().split('\n')
