@@ -7,6 +7,7 @@ from vla_runtime.modeling.batch import Batch
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig
 from vla_runtime.modeling.tokenization import PromptTokenizer, bytes_tokenizer
 from vla_runtime.partition import Module, Partition
+from vla_runtime.weights import materialise
 
 ACTIONS: dict[str, dict[str, Any]] = {
     "regression": {"decoder": "regression", "chunk": 3, "hidden": 24, "blocks": 1},
@@ -63,12 +64,16 @@ def config(decoder: str = "regression", **changes: Any) -> VLAConfig:
 
 
 def build(of: VLAConfig, dtype: torch.dtype = torch.float64) -> ComposedVLA:
-    """The model with values from a fixed seed, all of them non-trivial."""
-    torch.manual_seed(0)
-    model = ComposedVLA(of).to(dtype)
+    """The model with values from a fixed seed, all of them non-trivial; without the libraries' own drawing, which is slow."""
+    with torch.device("meta"):
+        model = ComposedVLA(of).to(dtype)
+    materialise(model, torch.device("cpu"))
+    generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.05 * torch.randn_like(parameter))
+        for name, parameter in model.named_parameters():
+            scale = parameter.ndim == 1 and not name.endswith("bias")
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_((1.0 if scale else 0.0) + 0.1 * noise)
     return model
 
 

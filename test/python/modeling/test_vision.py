@@ -117,7 +117,7 @@ def test_towers_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match=r"widths are \[24, 40\]"):
         VisionBackbone([map_tower(), map_tower("convnext_atto")], "sequence")
     with pytest.raises(ValueError, match="no patch tokens"):
-        VisionBackbone([timm_tower("test_resnet", options={"img_size": None})], "channels")
+        VisionBackbone([timm_tower("test_resnet")], "channels")
 
 
 @pytest.mark.parametrize("name", ["test_convnext", "test_resnet", "lcnet_035"])
