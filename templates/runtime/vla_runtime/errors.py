@@ -55,7 +55,7 @@ def run_or_explain(main: Callable[[], None]) -> None:
     try:
         main()
     except Stopped as stopped:
-        _leave(128 + stopped.signal)
+        sys.exit(128 + stopped.signal)  # everything is closed, so nothing holds the process up
     except Exception as error:
         message = explanation(error)
         if message is not None:

@@ -122,26 +122,31 @@ class Project:
             "output": str(output),
             **asdict(machine),
         }
-        return Launch(server(), server().start(task), output)
+        pid = server().start(task)
+        return Launch(pid, output, lambda: server().wait(pid))
 
     def launch(self, *arguments: str, processes: int | None = None, machine: Machine = ORDINARY, **test: Any) -> Result:
         """Runs a launch from the fork server to its end."""
         return self.start(*arguments, processes=processes, machine=machine, **test).wait()
 
-    def torchrun(self, *arguments: str, processes: int | None = None, **test: Any) -> Result:
-        """Runs a launch of torchrun, as launch/local.sh has it, to its end."""
+    def start_torchrun(self, *arguments: str, processes: int | None = None, **test: Any) -> "Launch":
+        """Starts a launch of torchrun, as launch/local.sh has it."""
         count = str(processes or self.settings.world)
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", count, "train.py"]
-        done = subprocess.run(
-            [*command, *arguments],
-            cwd=self.folder,
-            env={**os.environ, **self.environment(**test)},
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=PATIENCE_S,
-        )
-        return Result(done.returncode, done.stdout)
+        output = self.folder / f"output-{secrets.token_hex(4)}.txt"
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                [*command, *arguments],
+                cwd=self.folder,
+                env={**os.environ, **self.environment(**test)},
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        return Launch(process.pid, output, process.wait)
+
+    def torchrun(self, *arguments: str, processes: int | None = None, **test: Any) -> Result:
+        """Runs a launch of torchrun to its end."""
+        return self.start_torchrun(*arguments, processes=processes, **test).wait()
 
     def curve(self) -> list[dict[str, Any]]:
         """metrics.jsonl without what depends on the clock."""
@@ -239,11 +244,11 @@ def server() -> Server:
 
 @dataclass
 class Launch:
-    """A launch under way."""
+    """A launch under way: its launcher's pid, the file with what it prints, and what waits for its status."""
 
-    server: Server
     pid: int
     path: Path
+    status: Callable[[], int]
 
     def output(self) -> str:
         """What its processes have printed so far."""
@@ -253,7 +258,7 @@ class Launch:
         """Waits until it has printed something."""
         end = time.monotonic() + PATIENCE_S
         while text not in self.output():
-            assert time.monotonic() < end, f"never said {text!r}:\n{self.output()}"
+            assert time.monotonic() < end and Path(f"/proc/{self.pid}").exists(), f"no {text!r} in:\n{self.output()}"
             time.sleep(0.02)
 
     def signal(self, number: int) -> None:
@@ -264,7 +269,7 @@ class Launch:
         """Waits for its end; a launch that hangs is killed and fails the test."""
         guard = threading.Timer(PATIENCE_S, lambda: os.kill(self.pid, signal.SIGKILL))
         guard.start()
-        status = self.server.wait(self.pid)
+        status = self.status()
         hung = not guard.is_alive()
         guard.cancel()
         assert not hung, f"the launch did not end:\n{self.output()}"

@@ -55,11 +55,13 @@ def test_a_real_run_resumes_bit_for_bit(
 def test_a_signal_leaves_the_loader_workers_alone(tmp_path: Path, dataset: Path, whole: Project) -> None:
     project = real_project(tmp_path / "project", dataset)
     project.rebuild(workers=1)
-    launch = project.start(slow=0.5)
+    launch = project.start_torchrun(slow=0.5)
     launch.await_output("update 1/5")
     launch.signal(signal.SIGTERM)
     stopped = launch.wait()
-    assert stopped.status == 143, stopped.output
+    assert "SIGTERM: stopped after " in stopped.output, stopped.output
+    assert not stopped.output.count("failed"), stopped.output
+    assert complete_checkpoints(project.checkpoints)
     project.await_end(30)
     project.rebuild(workers=0)
     resumed = project.launch()
