@@ -9,6 +9,7 @@ This file stands alone (no relative imports), because the recorder runs before a
 
 import ctypes.util
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,8 @@ def make_environment(task: str, image_size: int, shadows: bool = False) -> Any:
         ValueError: MetaWorld has no such task.
     """
     choose_renderer()
+    # The experts' gains are meant to saturate; MetaWorld says so at every step.
+    warnings.filterwarnings("ignore", message=r"Constant\(s\) may be too high")
     import metaworld
     from lerobot.envs.metaworld import MetaworldEnv
 
