@@ -51,6 +51,7 @@ log = logging.getLogger("vla_runtime")
 
 FORMAT = "vla-checkpoint-1"
 MARKER = "COMPLETE"
+_GROUP_BYTES = 1 << 30  # tensors that are read at a time: every read parses the metadata of the whole checkpoint
 _UNMEASURED_BYTES_PER_SECOND = 100e6  # of one rank, for a run that has not yet written a checkpoint when it must decide
 
 
@@ -463,18 +464,23 @@ def read_metadata(checkpoint: Path) -> dict[str, TensorStorageMetadata]:
 
 
 def read_tensors(checkpoint: Path, prefix: str = "model.") -> Iterator[tuple[str, Tensor]]:
-    """The whole tensors of a checkpoint under a prefix, one after the other, on the CPU; needs no process group.
+    """The whole tensors of a checkpoint under a prefix, on the CPU, about a GiB at a time; needs no process group.
 
     Yields:
         Key without the prefix, and tensor. Names are the trainer's: adapters are there beside their base weights.
     """
-    for key, entry in sorted(read_metadata(checkpoint).items()):
-        if key.startswith(prefix):
-            target = {key: torch.empty(entry.size, dtype=entry.properties.dtype)}
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # as asked for
-                load(target, storage_reader=FileSystemReader(checkpoint), no_dist=True)
-            yield key.removeprefix(prefix), target[key]
+    group: dict[str, Tensor] = {}
+    keys = [(key, entry) for key, entry in sorted(read_metadata(checkpoint).items()) if key.startswith(prefix)]
+    for index, (key, entry) in enumerate(keys):
+        group[key] = torch.empty(entry.size, dtype=entry.properties.dtype)
+        if index + 1 < len(keys) and sum(tensor.nbytes for tensor in group.values()) < _GROUP_BYTES:
+            continue
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # as asked for
+            load(group, storage_reader=FileSystemReader(checkpoint), no_dist=True)
+        for name, tensor in group.items():
+            yield name.removeprefix(prefix), tensor
+        group = {}
 
 
 # What is saved
