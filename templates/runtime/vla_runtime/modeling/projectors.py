@@ -43,8 +43,11 @@ class SpatialSoftArgmax(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Temperature 1; the layers initialise themselves."""
-        nn.init.ones_(self.temperature)
+        """Temperature 0.1; the layers initialise themselves.
+
+        At 1 the softmax of fresh responses is so flat that all key points lie in the middle, and a policy learns without its eyes.
+        """
+        nn.init.constant_(self.temperature, 0.1)
 
     def key_points(self, feature_map: Tensor) -> Tensor:
         """[N, C, H, W] -> [N, points, 2]: x then y, each in [-1, 1] from the first to the last column or row."""
