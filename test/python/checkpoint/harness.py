@@ -269,9 +269,11 @@ class Launch:
         """Waits for its end; a launch that hangs is killed and fails the test."""
         guard = threading.Timer(PATIENCE_S, lambda: os.kill(self.pid, signal.SIGKILL))
         guard.start()
-        status = self.status()
-        hung = not guard.is_alive()
-        guard.cancel()
+        try:
+            status = self.status()
+            hung = not guard.is_alive()
+        finally:
+            guard.cancel()
         assert not hung, f"the launch did not end:\n{self.output()}"
         return Result(status, self.output())
 
