@@ -20,7 +20,7 @@ export default defineVLAPipeline({
   model: composed({
     cameras: ['front'],
     // A small convolutional tower whose key points tell the policy where things are.
-    vision: timmVision('convnext_atto', { imageSize: 64, output: 'map', layer: 0 }),
+    vision: timmVision('test_convnext', { imageSize: 64, output: 'map', layer: 0 }),
     projector: spatialSoftArgmax({ points: 32 }),
     language: causalLM({
       config: {

@@ -18,7 +18,7 @@ export default defineVLAPipeline({
   name: 'two-tasks',
   model: composed({
     cameras: ['front'],
-    vision: timmVision('convnext_atto', { imageSize: 64, output: 'map', layer: 0 }),
+    vision: timmVision('test_convnext', { imageSize: 64, output: 'map', layer: 0 }),
     projector: spatialSoftArgmax({ points: 32 }),
     language: causalLM({
       config: {
@@ -47,7 +47,7 @@ export default defineVLAPipeline({
     action: { lr: 1e-3 },
   },
   training: {
-    updates: 7_000,
+    updates: 8_000,
     globalBatch: 64,
     microBatch: 32,
     weightDecay: 0.01,
