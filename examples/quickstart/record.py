@@ -87,6 +87,7 @@ def record(
         root=out,
         robot_type="metaworld",
         use_videos=False,
+        video_backend="pyav",  # named, or LeRobot probes torchcodec and warns where FFmpeg's libraries are missing
         image_writer_threads=2,
         features={
             "observation.image": {"dtype": "image", "shape": (size, size, 3), "names": ["height", "width", "channels"]},

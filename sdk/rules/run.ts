@@ -95,7 +95,7 @@ function unknownFindings(missing: ReadonlyMap<string, ReadonlySet<string>>, repo
     const text = named === null ? because : named[2]
     // The id alone names a finding that has been made; with a text it names what the lock lacks, which may have been said too.
     if (text === undefined || reported.some((finding) => finding.id === cause)) return []
-    const data = { because: text.replace(/^the /, 'The '), rules: [...ids].sort().join(', ') }
+    const data = { because: text.replace(/\.$/, ''), rules: [...ids].sort().join(', ') }
     return [
       findingOf(couldNotLook, { message: cause === undefined ? 'undescribed' : 'missing', at: [], data }, () => []),
     ]

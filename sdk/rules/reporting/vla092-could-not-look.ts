@@ -19,8 +19,8 @@ export const couldNotLook = defineRule({
     },
   ],
   messages: {
-    missing: '{because}. These rules could not look: {rules}.',
-    undescribed: '{because}. These rules could not look: {rules}.',
+    missing: 'Not looked at, since {because}: {rules}.',
+    undescribed: 'Not looked at, since {because}: {rules}.',
   },
   valid: [{ caption: 'The lock knows the dataset.', code: `name: 'locked',` }],
   invalid: [

@@ -133,7 +133,8 @@ def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> tuple[f
     share = successes / trials
     centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z / (1 + z * z / trials) * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # exact at both ends, where the formula leaves a rounding error
+    return 0.0 if successes == 0 else centre - half, 1.0 if successes == trials else centre + half
 
 
 @dataclass
@@ -192,7 +193,7 @@ def _compare_rendering(dataset_root: str | None, image_feature: str) -> str:
         return f"{task}: not in the recording, so its rendering was not compared"
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
-    dataset: Any = LeRobotDataset("local/recording", root=dataset_root)
+    dataset: Any = LeRobotDataset("local/recording", root=dataset_root, video_backend="pyav")
     first = sum(episode["length"] for episode in episodes[:number])
     recorded = (dataset[first][image_feature].permute(1, 2, 0).numpy() * 255).round().astype(np.int64)
     observation, _ = here.environment.reset(seed=episodes[number]["seed"])
