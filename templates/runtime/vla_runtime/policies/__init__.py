@@ -1,0 +1,1 @@
+"""LeRobot's policy classes under this project's training loop."""
