@@ -5,7 +5,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -43,6 +43,8 @@ class PerSampleDraws(TorchFunctionMode):
             be repeated, or that is made by NumPy's or Python's own generators.
     """
 
+    _active: ClassVar[list["PerSampleDraws"]] = []
+
     def __init__(self, seed: int, update: int, positions: Sequence[int]) -> None:
         super().__init__()
         self._seeds = [sample_seed(seed, update, int(position)) for position in positions]
@@ -56,13 +58,20 @@ class PerSampleDraws(TorchFunctionMode):
         draws._seeds = [int(seed) for seed in seeds]
         return draws
 
+    @classmethod
+    def rows(cls) -> int | None:
+        """Number of samples of the innermost context; None outside of any."""
+        return len(cls._active[-1]._seeds) if cls._active else None
+
     def __enter__(self) -> Self:
         self._generators = [torch.Generator().manual_seed(seed) for seed in self._seeds]
         self._outside = _other_generators()
         super().__enter__()
+        self._active.append(self)
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._active.pop()
         super().__exit__(kind, error, trace)
         if error is None and _other_generators() != self._outside:
             raise UserError(
