@@ -42,6 +42,19 @@ export {
 } from './declare/model.ts'
 export type { ModuleOptions } from './declare/modules.ts'
 export type { Normalization, Normalize } from './declare/normalize.ts'
+export {
+  act,
+  diffusion,
+  lerobotPolicy,
+  pi0,
+  pi05,
+  smolvla,
+  xvla,
+  type LerobotPolicyOptions,
+  type ModulePatterns,
+  type PolicyModel,
+  type PolicyOptions,
+} from './declare/policies.ts'
 export { ddp, fsdp2, type Fsdp2Options, type Parallel } from './declare/parallel.ts'
 export { defineVLAPipeline, type Declaration } from './declare/pipeline.ts'
 export { off, type Rules } from './declare/rules.ts'

@@ -51,7 +51,7 @@ export interface ModelDescription {
 }
 
 export interface ModuleFacts {
-  readonly name: 'vision' | 'projector' | 'language' | 'action'
+  readonly name: string
   /** fnmatch patterns over fully qualified names. The patterns of all modules partition the parameters. */
   readonly patterns: readonly string[]
   /** Patterns of parameters that never receive a gradient. */

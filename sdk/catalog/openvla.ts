@@ -53,7 +53,8 @@ export const openvlaRecipe = {
   clip: 1,
   betas: [0.9, 0.999],
   dtype: 'bf16',
-  recompute: { vision: 'none', projector: 'none', language: 'full' },
+  /** Modules whose blocks are recomputed. */
+  recomputed: ['language'],
   source: 'openvla/openvla prismatic/conf/vla.py, prismatic/training/strategies/fsdp.py',
 } as const
 

@@ -4,6 +4,8 @@ import * as z from 'zod'
 import type { TimmArchitecture } from '../catalog/timm.ts'
 import type { TimmTraits, Traits } from './check.ts'
 import { jsonRecord, positive, text, type Json } from './common.ts'
+import { policySchema, type PolicyModel } from './policies.ts'
+import type { ModelShape } from './shape.ts'
 
 // Vision
 
@@ -303,14 +305,7 @@ export interface OpenvlaModel extends OpenvlaOptions {
   readonly kind: 'openvla'
 }
 
-export type Model = ComposedModel | OpenvlaModel
-
-declare const shape: unique symbol
-
-/** What the compiler knows of a model: its modules with their traits, and its cameras. No value has this field. */
-export interface ModelShape<Modules extends string, Cameras extends string, ModuleTraits> {
-  readonly [shape]?: { readonly modules: Modules; readonly cameras: Cameras; readonly traits: ModuleTraits }
-}
+export type Model = ComposedModel | OpenvlaModel | PolicyModel
 
 type TowerTraits<V> =
   V extends TimmVision<infer Name>
@@ -449,4 +444,5 @@ export const modelSchema: z.ZodType<Model> = z.discriminatedUnion('kind', [
     chunk: positive.exactOptional(),
     action: z.discriminatedUnion('kind', [tokensSchema, regressionSchema]).exactOptional(),
   }),
+  policySchema,
 ])

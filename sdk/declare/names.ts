@@ -1,5 +1,6 @@
 /** What the schemas cannot see: names that other parts of the declaration, or the catalog, define. Works on half-broken declarations. */
 import { gpuNames } from '../catalog/gpus.ts'
+import { policyFamily, type PolicyFamily } from '../catalog/policies.ts'
 import type { DeclarationPath, Finding } from '../finding/finding.ts'
 import { declareFinding, renameFix, setFix } from './findings.ts'
 import { keysAt, listAt, pathText, valueAt } from './plain.ts'
@@ -8,6 +9,7 @@ import { suggest } from './suggest.ts'
 /** Names of a model's modules; undefined where the model says too little. */
 function moduleNames(root: unknown): readonly string[] | undefined {
   const kind = valueAt(root, ['model', 'kind'])
+  if (kind === 'policy') return policyModules(root)
   const decoder = valueAt(root, ['model', 'action', 'kind']) ?? (kind === 'openvla' ? 'tokens' : undefined)
   if (typeof decoder !== 'string') return undefined
   return ['vision', 'projector', 'language', ...(decoder === 'tokens' ? [] : ['action'])]
@@ -17,7 +19,18 @@ function moduleNames(root: unknown): readonly string[] | undefined {
 function cameraNames(root: unknown): readonly string[] | undefined {
   if (valueAt(root, ['model', 'kind']) === 'openvla') return ['primary']
   const names = listAt(root, ['model', 'cameras']).filter((name) => typeof name === 'string')
-  return names.length === 0 ? undefined : names
+  return names.length > 0 ? names : policyOf(root)?.cameras
+}
+
+/** What the catalog knows of the declared LeRobot policy. */
+function policyOf(root: unknown): PolicyFamily | undefined {
+  const type = valueAt(root, ['model', 'type'])
+  return valueAt(root, ['model', 'kind']) === 'policy' && typeof type === 'string' ? policyFamily(type) : undefined
+}
+
+function policyModules(root: unknown): readonly string[] | undefined {
+  const own = keysAt(root, ['model', 'modules'])
+  return own.length > 0 ? own : policyOf(root)?.modules
 }
 
 function unknownNames(

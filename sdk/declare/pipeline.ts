@@ -11,11 +11,12 @@ import { evaluateSchema, type Simulation } from './evaluate.ts'
 import { exportSchema, type Export } from './export.ts'
 import { hardwareSchema, type Device, type Hardware } from './hardware.ts'
 import { launchSchema, type Launch } from './launch.ts'
-import { modelSchema, type Model, type ModelShape } from './model.ts'
+import { modelSchema, type Model } from './model.ts'
 import { modulesSchema, type ModuleOptions } from './modules.ts'
 import { normalizeSchema, type Normalize } from './normalize.ts'
 import { parallelSchema, type Parallel } from './parallel.ts'
 import { rulesSchema, type Rules } from './rules.ts'
+import type { ModelShape } from './shape.ts'
 import { trackSchema, type Tracker } from './track.ts'
 import { trainingSchema, type Training } from './training.ts'
 
@@ -31,7 +32,7 @@ export interface Loader {
 export interface Declaration {
   /** Name of the run, its directory and its packages: small letters, digits and hyphens. */
   readonly name: string
-  /** Which VLA: `openvla(...)`, or an own one, `composed(...)`. */
+  /** Which VLA: `openvla(...)`, a LeRobot policy (`pi05(...)`, `smolvla(...)`, ...), or an own one, `composed(...)`. */
   readonly model: Model
   /** Demonstrations: `lerobotDataset(...)`, or a list `[{ from: lerobotDataset(...), weight: 3 }, ...]`. */
   readonly data: Data
@@ -105,7 +106,7 @@ export interface PipelineOptions<
   Map,
   Entries,
 > extends Omit<Declaration, 'model' | 'data' | 'cameras' | 'hardware' | 'modules'> {
-  /** Which VLA: `openvla(...)`, or an own one, `composed(...)`. */
+  /** Which VLA: `openvla(...)`, a LeRobot policy (`pi05(...)`, `smolvla(...)`, ...), or an own one, `composed(...)`. */
   readonly model: Model & ModelShape<Modules, Cameras, ModuleTraits>
   /** What the run has: `gpus('H100-SXM-80GB', { perNode: 8 })`, or `cpus({ processes: 2 })`. */
   readonly hardware: Hardware & Device<G>

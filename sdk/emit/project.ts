@@ -1,6 +1,14 @@
 /** What all emitters of one project share: the plan, its reasons, and how paths of the declaration read from the project's folder. */
 import path from 'node:path'
-import { isKnown, type Pipeline, type Plan, type PlanDataset, type PlanTower, type Unknown } from '../plan/plan.ts'
+import {
+  isKnown,
+  type ComposedPlanModel,
+  type Pipeline,
+  type Plan,
+  type PlanDataset,
+  type PlanTower,
+  type Unknown,
+} from '../plan/plan.ts'
 import type { EmitContext } from './emitted.ts'
 import { oneLine } from './text.ts'
 
@@ -36,12 +44,7 @@ export function requireComplete({ pipeline }: Project): void {
   const wanted: [pointer: string, value: unknown][] = [
     ['/model/stateDim', model.stateDim],
     ['/model/actionDim', model.actionDim],
-    ...(model.action.decoder === 'regression'
-      ? ([
-          ['/model/action/hidden', model.action.hidden],
-          ['/model/action/slots', model.action.slots],
-        ] as [string, unknown][])
-      : []),
+    ...modelSizes(model),
     ['/training/accumulation', training.accumulation],
     ...pipeline.datasets.map(({ holdout }, index): [string, unknown] => [`/datasets/${index}/holdout`, holdout]),
     ...pipeline.modules.map(({ lr }, index): [string, unknown] => [`/modules/${index}/lr`, lr]),
@@ -50,6 +53,21 @@ export function requireComplete({ pipeline }: Project): void {
     isKnown(value) ? [] : [[pointer, (value as Unknown).because]],
   )
   if (missing.length > 0) throw new PlanIncomplete(new Map(missing))
+}
+
+/** The sizes that model.py states, beside the widths of state and action. */
+function modelSizes(model: Pipeline['model']): [pointer: string, value: unknown][] {
+  if (model.family === 'lerobot')
+    return [
+      ['/model/chunk', model.chunk],
+      ['/model/observationSteps', model.observationSteps],
+      ['/model/imageSizes', model.imageSizes],
+    ]
+  if (model.action.decoder !== 'regression') return []
+  return [
+    ['/model/action/hidden', model.action.hidden],
+    ['/model/action/slots', model.action.slots],
+  ]
 }
 
 /** The value, which {@link requireComplete} has seen to be known. */
@@ -89,8 +107,9 @@ export function hardwarePhrase({ hardware }: Pipeline): string {
   return hardware.nodes === 1 ? node : `${hardware.nodes} nodes of ${node}`
 }
 
-/** `OpenVLA`, or what a composed VLA is composed of. */
+/** `OpenVLA`, LeRobot's name of the policy, or what a composed VLA is composed of. */
 export function modelPhrase({ model }: Pipeline): string {
+  if (model.family === 'lerobot') return `the LeRobot policy ${model.type}`
   if (model.family === 'openvla') return `OpenVLA (${actionPhrase(model.action)})`
   const towers = model.vision.towers.map((tower: PlanTower) => tower.name).join(' + ')
   const { config } = model.language
@@ -99,7 +118,7 @@ export function modelPhrase({ model }: Pipeline): string {
   return `a composed VLA (${towers}, ${language}, ${actionPhrase(model.action)})`
 }
 
-function actionPhrase(action: Pipeline['model']['action']): string {
+function actionPhrase(action: ComposedPlanModel['action']): string {
   if (action.decoder === 'tokens') return 'action tokens'
   return action.decoder === 'regression' ? 'L1 regression' : 'flow matching'
 }

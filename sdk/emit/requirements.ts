@@ -12,10 +12,18 @@ export interface Requirement {
 const ours = new Set(['pytest'])
 /** Packages and extras that one feature needs. */
 const feature: Readonly<Record<string, (pipeline: Pipeline) => boolean>> = {
+  diffusion: (pipeline) => policyType(pipeline) === 'diffusion',
   metaworld: (pipeline) => pipeline.evaluate !== null,
   mujoco: (pipeline) => pipeline.evaluate !== null,
   peft: (pipeline) => pipeline.modules.some((module) => module.adapt !== null),
+  pi: (pipeline) => ['pi0', 'pi05'].includes(policyType(pipeline) ?? ''),
+  smolvla: (pipeline) => policyType(pipeline) === 'smolvla',
   tensorboard: (pipeline) => pipeline.track.some((tracker) => tracker.kind === 'tensorboard'),
+  xvla: (pipeline) => policyType(pipeline) === 'xvla',
+}
+
+function policyType({ model }: Pipeline): string | undefined {
+  return model.family === 'lerobot' ? model.type : undefined
 }
 
 /** The requirements of a pipeline, those of features that it does not use left out. */

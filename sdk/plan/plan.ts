@@ -81,7 +81,7 @@ const action = z.discriminatedUnion('decoder', [
   }),
 ])
 
-export const model = z.strictObject({
+const composedModel = z.strictObject({
   family: z.enum(['composed', 'openvla']),
   cameras: z.array(z.string()).min(1), // the model's camera slots, in sequence order
   vision: z.strictObject({ towers: z.array(tower).min(1), fuse: z.enum(['channels', 'sequence']) }),
@@ -100,6 +100,30 @@ export const model = z.strictObject({
     .strictObject({ source: z.string(), revision: z.string().nullable(), layout: z.enum(['openvla', 'composed']) })
     .nullable(),
 })
+
+/** A policy of LeRobot's own classes, or of a plugin that registers one. */
+const policyModel = z.strictObject({
+  family: z.literal('lerobot'),
+  type: z.string(), // under which LeRobot knows it
+  plugin: z.string().nullable(), // Python package that registers the type when it is imported; null: LeRobot's own
+  cameras: z.array(z.string()).min(1), // LeRobot's features are observation.images.<camera>
+  config: z.record(z.string(), z.json()), // fields of the policy's configuration, beside features, normalisation and device
+  weights: z
+    .strictObject({ source: z.string(), revision: z.string().nullable(), layout: z.literal('lerobot') })
+    .nullable(),
+  chunk: known(positive), // actions per prediction
+  observationSteps: known(positive), // frames of observation that it sees
+  stateDim: known(count), // 0: no proprioception
+  actionDim: known(positive),
+  imageSizes: known(z.record(z.string(), z.tuple([positive, positive]))), // camera -> [height, width] in pixels, as the dataset has them
+  visual: z.enum(['identity', 'imagenet', 'dataset']), // what normalises the pixels before the policy does
+  padding: z.enum(['masked', 'counted']), // actions beyond the end of an episode
+  /** How the loss is reduced over all processes: per element, term by term, or LeRobot's mean weighted by the count of valid elements. */
+  loss: z.enum(['perElement', 'terms', 'validCount']),
+  statistics: z.enum(['dataset', 'inherited']), // those of the dataset, or of the pretrained policy directory
+})
+
+export const model = z.discriminatedUnion('family', [composedModel, policyModel])
 
 const dataset = z.strictObject({
   name: z.string(), // key of its statistics in every package
@@ -281,6 +305,8 @@ export type Unknown = z.infer<typeof unknown>
 export type DType = z.infer<typeof dtype>
 export type Pipeline = z.infer<typeof pipeline>
 export type PlanModel = z.infer<typeof model>
+export type ComposedPlanModel = z.infer<typeof composedModel>
+export type PolicyPlanModel = z.infer<typeof policyModel>
 export type PlanModule = z.infer<typeof moduleNode>
 export type PlanDataset = z.infer<typeof dataset>
 export type PlanTower = z.infer<typeof tower>
@@ -295,4 +321,11 @@ export function isKnown<T>(value: T | Unknown): value is T {
     'unknown' in value &&
     (value as { unknown?: unknown }).unknown === true
   )
+}
+
+/** Actions per prediction, and the place in the Plan that says so. */
+export function chunkOf(model: PlanModel): { readonly chunk: number | Unknown; readonly at: readonly string[] } {
+  return model.family === 'lerobot'
+    ? { chunk: model.chunk, at: ['model', 'chunk'] }
+    : { chunk: model.action.chunk, at: ['model', 'action', 'chunk'] }
 }

@@ -15,13 +15,13 @@ import type {
 import type { DeclarationPath } from '../finding/finding.ts'
 import { weightsKey } from '../lock/declared.ts'
 import type { Lock, WeightsEntry } from '../lock/lock.ts'
-import { isKnown, type PlanDataset, type PlanModel, type PlanTower, type Unknown } from '../plan/plan.ts'
+import { isKnown, type ComposedPlanModel, type PlanDataset, type PlanTower, type Unknown } from '../plan/plan.ts'
 import { commonWidth } from './data.ts'
 import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
 import { below } from './run.ts'
 
-type PlanLanguage = PlanModel['language']
-type PlanAction = PlanModel['action']
+type PlanLanguage = ComposedPlanModel['language']
+type PlanAction = ComposedPlanModel['action']
 type Config = Readonly<Record<string, unknown>>
 
 const published = <T>(value: T, reason: string): Choice<T> => ({ value, from: 'recipe', reason })
@@ -42,7 +42,11 @@ export function lockedWeights(
 }
 
 /** OpenVLA: everything from the catalog, but for the decoder and where the weights lie. */
-export function resolveOpenvla(model: OpenvlaModel, datasets: readonly PlanDataset[], book: Notebook): PlanModel {
+export function resolveOpenvla(
+  model: OpenvlaModel,
+  datasets: readonly PlanDataset[],
+  book: Notebook,
+): ComposedPlanModel {
   const facts = openvlaFacts
   const actionDim = commonWidth(datasets, 'actionDim')
   const say = (field: string, reason: string): void => {
@@ -115,7 +119,7 @@ function openvlaTower(name: string, imageSize: number, layer: number): PlanTower
   }
 }
 
-function openvlaAction(model: OpenvlaModel, actionDim: PlanModel['actionDim'], book: Notebook): PlanAction {
+function openvlaAction(model: OpenvlaModel, actionDim: ComposedPlanModel['actionDim'], book: Notebook): PlanAction {
   const { action } = model
   const place = ['model', 'action']
   const path = ['model', 'action']
@@ -165,7 +169,7 @@ export function resolveComposed(
   datasets: readonly PlanDataset[],
   lock: Lock | undefined,
   book: Notebook,
-): PlanModel {
+): ComposedPlanModel {
   const at = below(book, ['model'], ['model'])
   book.note(['model', 'family'], ['model'], 'declared', 'As declared.')
   for (const field of ['cameras', 'projector']) at.declared(field)
@@ -221,7 +225,7 @@ export function resolveComposed(
   }
 }
 
-function noteActionDim(actionDim: PlanModel['actionDim'], book: Notebook): void {
+export function noteActionDim(actionDim: ComposedPlanModel['actionDim'], book: Notebook): void {
   book.note(
     ['model', 'actionDim'],
     ['data'],
@@ -230,7 +234,7 @@ function noteActionDim(actionDim: PlanModel['actionDim'], book: Notebook): void 
   )
 }
 
-function resolveVision(model: ComposedModel, lock: Lock | undefined, book: Notebook): PlanModel['vision'] {
+function resolveVision(model: ComposedModel, lock: Lock | undefined, book: Notebook): ComposedPlanModel['vision'] {
   const { vision } = model
   const towers = vision.kind === 'fused' ? vision.towers : [vision]
   const resolved = towers.map((tower, index) => {

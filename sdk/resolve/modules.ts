@@ -3,6 +3,7 @@ import { findGpu } from '../catalog/gpus.ts'
 import { modelModules, type ModuleFacts } from '../catalog/model.ts'
 import { openvlaLora, openvlaRecipe } from '../catalog/openvla.ts'
 import { adaptedLayers, adapterElements, elements, fnmatch, type Parameter } from '../catalog/parameters.ts'
+import type { Model } from '../declare/model.ts'
 import type { ModuleOptions } from '../declare/modules.ts'
 import type { Declaration } from '../declare/pipeline.ts'
 import type { DeclarationPath } from '../finding/finding.ts'
@@ -11,6 +12,7 @@ import { isKnown, type DType, type Pipeline, type PlanModel, type PlanModule, ty
 import { everTrains, phases, schedulePhrase } from './freeze.ts'
 import { lockedWeights } from './model.ts'
 import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
+import { policyModules } from './policy.ts'
 import { below } from './run.ts'
 
 /** Every module of the model, whether the user named it or not. */
@@ -31,9 +33,10 @@ export function resolveModules(
   })
 }
 
-/** The modules of a model, as the catalog describes them. */
-export function describeModules(model: PlanModel): readonly ModuleFacts[] {
-  return modelModules(model)
+/** The modules of a model, as the catalog or the declaration describes them. */
+export function describeModules(declared: Model, model: PlanModel, lock: Lock | undefined): readonly ModuleFacts[] {
+  if (model.family !== 'lerobot') return modelModules(model)
+  return declared.kind === 'policy' ? policyModules(declared, model, lock) : []
 }
 
 function resolveModule(
@@ -52,7 +55,7 @@ function resolveModule(
   const path: DeclarationPath = ['modules', facts.name]
   const at = below(book, place, path)
   const openvla = model.family === 'openvla'
-  book.note(place, path, 'catalog', `Module of ${openvla ? 'OpenVLA' : 'the composed VLA'}.`)
+  book.note(place, path, 'catalog', `Module of ${modelName(model)}.`)
 
   const freeze = phases(options.freeze, training.updates)
   if (options.freeze === undefined)
@@ -81,9 +84,8 @@ function resolveModule(
     dtype,
     storage,
     recompute: at.choose('recompute', options.recompute, () => {
-      const published =
-        openvla && adapt === null && facts.name !== 'action' ? openvlaRecipe.recompute[facts.name] : 'none'
-      return published === 'full'
+      const published: readonly string[] = openvla && adapt === null ? openvlaRecipe.recomputed : []
+      return published.includes(facts.name)
         ? { value: 'full', from: 'recipe', reason: openvlaRecipe.source }
         : byDefault('none', 'Activations are kept.')
     }),
@@ -93,8 +95,14 @@ function resolveModule(
   }
 }
 
+function modelName(model: PlanModel): string {
+  if (model.family === 'lerobot') return `LeRobot's ${model.type}`
+  return model.family === 'openvla' ? 'OpenVLA' : 'the composed VLA'
+}
+
 /** Why the parameters of a module are not known: what they depend on is not, or the catalog does not describe its parts. */
 function undescribed(module: string, model: PlanModel): string {
+  if (model.family === 'lerobot') return `the catalog does not describe the parameters of module '${module}'`
   const towers = model.vision.towers.map(({ width }) => width)
   const { hidden } = model.language
   const needs: Readonly<Record<string, readonly unknown[]>> = {

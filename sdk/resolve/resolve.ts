@@ -1,14 +1,16 @@
 /** Declaration and lock to Plan: a pure function. */
+import type { Model } from '../declare/model.ts'
 import type { Declaration } from '../declare/pipeline.ts'
 import type { DeclarationPath, Finding } from '../finding/finding.ts'
 import type { Lock } from '../lock/lock.ts'
 import { canonicalHash } from '../plan/canonical.ts'
 import { fromPointer, valueAt } from '../plan/notes.ts'
-import type { Pipeline, Plan } from '../plan/plan.ts'
+import { chunkOf, type Pipeline, type Plan } from '../plan/plan.ts'
 import { resolveDatasets } from './data.ts'
 import { resolveComposed, resolveOpenvla } from './model.ts'
 import { describeModules, resolveModules } from './modules.ts'
 import { Notebook, unknown } from './notebook.ts'
+import { policyCameras, resolvePolicy } from './policy.ts'
 import {
   resolveAugment,
   resolveCheckpoint,
@@ -48,16 +50,19 @@ export function resolve(
   const book = new Notebook()
   book.note(['name'], ['name'], 'declared', 'As declared.')
   const { model: declared } = declaration
-  const cameras = declared.kind === 'openvla' ? ['primary'] : declared.cameras
-  const usesState = declared.kind === 'composed' && declared.state === true
+  const cameras = cameraSlots(declared)
+  const usesState =
+    declared.kind === 'policy' ? declared.state !== false : declared.kind === 'composed' && declared.state === true
   const datasets = resolveDatasets(declaration, lock, cameras, usesState, book)
   const model =
     declared.kind === 'openvla'
       ? resolveOpenvla(declared, datasets, book)
-      : resolveComposed(declared, datasets, lock, book)
+      : declared.kind === 'policy'
+        ? resolvePolicy(declared, datasets, lock, book)
+        : resolveComposed(declared, datasets, lock, book)
   const hardware = resolveHardware(declaration, book)
   const parallel = resolveParallel(declaration, hardware, book)
-  const facts = describeModules(model)
+  const facts = describeModules(declared, model, lock)
   const pipeline: Pipeline = {
     name: declaration.name,
     model,
@@ -71,7 +76,7 @@ export function resolve(
     training: resolveTraining(declaration, parallel.world, datasets, book),
     checkpoint: resolveCheckpoint(declaration, book),
     track: resolveTrack(declaration, book),
-    evaluate: resolveEvaluate(declaration, model.action, book),
+    evaluate: resolveEvaluate(declaration, chunkOf(model).chunk, book),
     exports: resolveExports(declaration, book),
     launch: resolveLaunch(declaration, book),
     suppressed: resolveSuppressed(declaration, book),
@@ -82,6 +87,12 @@ export function resolve(
     plan: { schemaVersion: 1, hash: canonicalHash(pipeline), pipeline, notes: book.notes },
     findings: book.findings,
   }
+}
+
+/** The cameras of a model, in the order of its sequence. */
+function cameraSlots(model: Model): readonly string[] {
+  if (model.kind === 'openvla') return ['primary']
+  return model.kind === 'policy' ? (model.cameras ?? policyCameras(model)) : model.cameras
 }
 
 /** Puts `unknown` where the declaration could not be read and the Plan took a default instead. */

@@ -1,10 +1,11 @@
 /** What a run needs besides model, data and modules: hardware, parallelism, training, checkpoints, tracking, evaluation, exports. */
 import { findGpu } from '../catalog/gpus.ts'
+import { policyFamily } from '../catalog/policies.ts'
 import type { Duration } from '../declare/common.ts'
 import type { Declaration } from '../declare/pipeline.ts'
 import type { DeclarationPath } from '../finding/finding.ts'
 import type { PlanPath } from '../plan/notes.ts'
-import { isKnown, type Pipeline, type PlanDataset, type PlanModel } from '../plan/plan.ts'
+import { isKnown, type Pipeline, type PlanDataset, type PlanModel, type Unknown } from '../plan/plan.ts'
 import { grouped, toUpdates, working } from './duration.ts'
 import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
 
@@ -203,7 +204,7 @@ export function resolveTrack({ track }: Declaration, book: Notebook): Pipeline['
 /** Rollouts. */
 export function resolveEvaluate(
   { evaluate }: Declaration,
-  action: PlanModel['action'],
+  chunk: number | Unknown,
   book: Notebook,
 ): Pipeline['evaluate'] {
   if (evaluate === undefined) {
@@ -222,7 +223,9 @@ export function resolveEvaluate(
     firstSeed: at.choose('firstSeed', evaluate.firstSeed, () =>
       byDefault(10_000, 'Far from the seeds that recorders use.'),
     ),
-    actionSteps: at.choose('actionSteps', evaluate.actionSteps, () => byDefault(action.chunk, 'The whole chunk.')),
+    actionSteps: at.choose('actionSteps', evaluate.actionSteps, () =>
+      byDefault(isKnown(chunk) ? chunk : 1, 'The whole chunk.'),
+    ),
   }
 }
 
@@ -274,17 +277,22 @@ export function resolveNormalize(
 ): Pipeline['normalize'] {
   const at = below(book, ['normalize'], ['normalize'])
   const openvla = model.kind === 'openvla'
+  const policy = model.kind === 'policy' ? policyFamily(model.type)?.normalization : undefined
   const recipe = <T>(value: T, reason: string): Choice<T> => ({ value, from: 'recipe', reason })
   const action = at.choose('action', normalize?.action, () =>
     openvla
       ? recipe('quantiles', 'OpenVLA: q01 and q99 to [-1, 1].')
-      : byDefault('minMax', 'To [-1, 1] by the extremes.'),
+      : policy !== undefined
+        ? recipe(policy.action, "LeRobot's configuration of the policy.")
+        : byDefault('minMax', 'To [-1, 1] by the extremes.'),
   )
   return {
     state: at.choose('state', normalize?.state, () =>
       openvla
         ? recipe('quantiles', 'OpenVLA-OFT normalises proprioception as actions.')
-        : byDefault('meanStd', 'Zero mean, unit variance.'),
+        : policy !== undefined
+          ? recipe(policy.state, "LeRobot's configuration of the policy.")
+          : byDefault('meanStd', 'Zero mean, unit variance.'),
     ),
     action,
     constant: at.choose('constant', normalize?.constant, () =>
@@ -308,7 +316,7 @@ export function resolveNormalize(
           derived(unknown(actionDim.because), 'The width of the actions is not known.'),
         ),
     clip: at.choose('clip', normalize?.clip, () =>
-      action === 'quantiles'
+      action === 'quantiles' && model.kind !== 'policy'
         ? byDefault(true, 'What lies outside the quantiles is clipped to [-1, 1], as OpenVLA does.')
         : byDefault(false, 'Nothing lies outside, or what does is meant.'),
     ),

@@ -25,7 +25,7 @@ export function auditWeights(model: PlanModel, facts: readonly ModuleFacts[], lo
       problems.push(`'${name}' is [${found.shape.join(', ')}], expected [${shape.join(', ')}]`)
   }
   // A decoder without language head leaves the head of the checkpoint unread.
-  const headless = model.action.decoder !== 'tokens' && weights.layout === 'openvla'
+  const headless = weights.layout === 'openvla' && model.family !== 'lerobot' && model.action.decoder !== 'tokens'
   for (const name of Object.keys(locked.tensors)) {
     if (!wanted.has(name) && !(headless && name.startsWith('language_model.lm_head.')))
       problems.push(`'${name}' belongs to nothing`)

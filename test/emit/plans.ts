@@ -1,6 +1,16 @@
 /** Plans written by hand: every feature that changes what is emitted stands in one of them. */
 import { canonicalHash } from '../../sdk/plan/canonical.ts'
-import { plan as planSchema, type Note, type Pipeline, type Plan, type PlanModule } from '../../sdk/plan/plan.ts'
+import {
+  plan as planSchema,
+  type ComposedPlanModel,
+  type Note,
+  type Pipeline,
+  type Plan,
+  type PlanModule,
+} from '../../sdk/plan/plan.ts'
+
+/** A pipeline of a composed VLA, so that tests can vary the parts of its model. */
+export type ComposedPipeline = Pipeline & { readonly model: ComposedPlanModel }
 
 export function planOf(pipeline: Pipeline, notes: Record<string, Note> = {}): Plan {
   return planSchema.parse({ schemaVersion: 1, hash: canonicalHash(pipeline), pipeline, notes })
@@ -30,7 +40,7 @@ const moduleDefaults = {
 } as const satisfies Partial<PlanModule>
 
 /** The quickstart: a convolutional map tower, soft-argmax, regression, two CPU processes. */
-function small(): Pipeline {
+function small(): ComposedPipeline {
   return {
     name: 'small',
     model: {
@@ -178,7 +188,7 @@ function small(): Pipeline {
 }
 
 /** As little as a pipeline can ask for: nothing optional is declared. */
-function bare(): Pipeline {
+function bare(): ComposedPipeline {
   const base = small()
   return {
     ...base,
@@ -199,7 +209,7 @@ function bare(): Pipeline {
 }
 
 /** OpenVLA on eight GPUs under Slurm, weights from the hub, frozen phases and dead parameters. */
-function openvla(): Pipeline {
+function openvla(): ComposedPipeline {
   const base = small()
   const tower = firstOf(base.model.vision.towers)
   return {
@@ -348,7 +358,7 @@ function openvla(): Pipeline {
 }
 
 /** LoRA under DDP, the head of OpenVLA-OFT, a frozen tower, float64 nowhere. */
-function lora(): Pipeline {
+function lora(): ComposedPipeline {
   const base = openvla()
   return {
     ...base,
@@ -406,7 +416,7 @@ function lora(): Pipeline {
 }
 
 /** An own VLA with parts from several places: two cameras, two datasets, flow matching, fp64 in a module. */
-function own(): Pipeline {
+function own(): ComposedPipeline {
   const base = small()
   const tower = firstOf(base.model.vision.towers)
   const dataset = firstOf(base.datasets)

@@ -19,7 +19,7 @@ import {
 } from '../../sdk/index.ts'
 import type { DatasetEntry, Lock } from '../../sdk/lock/lock.ts'
 import { parseDeclaration } from '../../sdk/declare/parse.ts'
-import { isKnown, type Plan, type PlanModule } from '../../sdk/plan/plan.ts'
+import { isKnown, type ComposedPlanModel, type Plan, type PlanModule } from '../../sdk/plan/plan.ts'
 import { resolve } from '../../sdk/resolve/resolve.ts'
 
 /** A small VLA on two CPU processes. */
@@ -112,6 +112,12 @@ export function planOf(declaration: unknown, known: Lock | undefined = lock): { 
   const { plan, findings } = resolve(parsed.declaration, known, parsed)
   if (plan === undefined) throw new Error(`no plan: ${parsed.findings.map(({ message }) => message).join('; ')}`)
   return { plan, findings: findings.map(({ id, path }) => `${id} ${path.join('.')}`) }
+}
+
+/** The model of a plan that is no LeRobot policy. */
+export function modelOf({ pipeline: { model } }: Plan): ComposedPlanModel {
+  if (model.family === 'lerobot') throw new Error('a composed model was expected')
+  return model
 }
 
 export function moduleOf(plan: Plan, name: string): PlanModule {

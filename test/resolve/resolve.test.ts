@@ -40,7 +40,7 @@ import { canonicalJson } from '../../sdk/plan/canonical.ts'
 import { noteAt, toPointer, valueAt } from '../../sdk/plan/notes.ts'
 import { plan as planSchema, type Pipeline } from '../../sdk/plan/plan.ts'
 import { resolve } from '../../sdk/resolve/resolve.ts'
-import { bridge, dataset, lock, moduleOf, openBecause, planOf, small } from './fixtures.ts'
+import { bridge, dataset, lock, modelOf, moduleOf, openBecause, planOf, small } from './fixtures.ts'
 
 /** A declaration with some options replaced. */
 function changed(base: Declaration, changes: Partial<Declaration>): Declaration {
@@ -155,7 +155,8 @@ describe('the plan', () => {
 describe('OpenVLA', () => {
   it('is spelled out', () => {
     const { plan, findings } = planOf(bridge)
-    const { model, normalize, training, datasets } = plan.pipeline
+    const { normalize, training, datasets } = plan.pipeline
+    const model = modelOf(plan)
     expect(findings).toEqual([])
     expect(model).toMatchObject({
       family: 'openvla',
@@ -276,7 +277,7 @@ describe('OpenVLA', () => {
     // The language head is not built.
     expect(moduleOf(plan, 'language').count).toBe(6_738_939_904 - 131_334_144)
     const chunked = planOf(changed(bridge, { model: openvla({ weights: './w', chunk: 5, action: tokens() }) })).plan
-    expect(chunked.pipeline.model.action).toMatchObject({ decoder: 'tokens', chunk: 5 })
+    expect(modelOf(chunked).action).toMatchObject({ decoder: 'tokens', chunk: 5 })
   })
 
   it('keeps frozen weights in the dtype they are loaded in', () => {
@@ -344,7 +345,7 @@ describe('a composed VLA', () => {
       },
       action: { decoder: 'regression', chunk: 8, hidden: 128, blocks: 2, queries: 'learnable', slots: 1 },
     })
-    expect(plan.pipeline.model.language.config).toMatchObject({ model_type: 'llama', vocab_size: 320 })
+    expect(modelOf(plan).language.config).toMatchObject({ model_type: 'llama', vocab_size: 320 })
     // ComposedVLA on the meta device
     expect(plan.pipeline.modules.map(({ name, count, parameters }) => [name, count, parameters])).toEqual([
       ['vision', 32_280, ['vision_backbone.*']],
@@ -381,7 +382,7 @@ describe('a composed VLA', () => {
     expect(plan.pipeline.datasets[0]).toMatchObject({ state: null, stateDim: 0, statistics: { action: {} } })
     expect(Object.keys(plan.pipeline.datasets[0]?.statistics ?? {})).toEqual(['action'])
     const heads = (hidden: number): unknown =>
-      planOf(composedOf({ action: flowMatching({ layers: 1, hidden, chunk: 1 }) })).plan.pipeline.model.action
+      modelOf(planOf(composedOf({ action: flowMatching({ layers: 1, hidden, chunk: 1 }) })).plan).action
     expect(heads(1024)).toMatchObject({ heads: 16 })
     expect(heads(200)).toMatchObject({ heads: 2 })
     expect(
@@ -432,7 +433,9 @@ describe('a composed VLA', () => {
       tiny: weights(null, { image: { mean: [0.1, 0.2, 0.3], std: [1, 1, 1] } }),
       'Qwen/Qwen2.5-0.5B@abc': weights(qwen),
     })
-    const { model, modules } = planOf(declaration, known).plan.pipeline
+    const { plan } = planOf(declaration, known)
+    const model = modelOf(plan)
+    const { modules } = plan.pipeline
     expect(model.vision.towers[0]).toMatchObject({
       source: 'transformers',
       imageSize: 256,
@@ -460,26 +463,29 @@ describe('a composed VLA', () => {
     expect(model.action).toMatchObject({ vocabulary: 152_192, stopToken: 151_643 })
     expect(modules[0]).toMatchObject({ liveBlocks: [12, 11], count: { unknown: true } })
 
-    const open = planOf(declaration).plan.pipeline
-    expect(openBecause(open.model.language.hidden)).toBe("VLA024: vla.lock.json has no config of 'Qwen/Qwen2.5-0.5B'")
-    expect(openBecause(open.model.vision.towers[0]?.width)).toBe("VLA024: vla.lock.json has no config of './siglip'")
-    expect(open.modules.map(({ count }) => openBecause(count) !== undefined)).toEqual([true, true, true])
+    const open = planOf(declaration).plan
+    expect(openBecause(modelOf(open).language.hidden)).toBe(
+      "VLA024: vla.lock.json has no config of 'Qwen/Qwen2.5-0.5B'",
+    )
+    expect(openBecause(modelOf(open).vision.towers[0]?.width)).toBe("VLA024: vla.lock.json has no config of './siglip'")
+    expect(open.pipeline.modules.map(({ count }) => openBecause(count) !== undefined)).toEqual([true, true, true])
   })
 
   it('says what the catalog lacks', () => {
     const { plan } = planOf(composedOf({ vision: timmVision('eva02_tiny'), projector: mlp({ layers: 2 }) }))
-    expect(plan.pipeline.model.vision.towers[0]).toMatchObject({ imageSize: 224, output: 'tokens', layer: -2 })
-    expect(openBecause(plan.pipeline.model.vision.towers[0]?.width)).toBe(
+    expect(modelOf(plan).vision.towers[0]).toMatchObject({ imageSize: 224, output: 'tokens', layer: -2 })
+    expect(openBecause(modelOf(plan).vision.towers[0]?.width)).toBe(
       "The catalog does not describe the timm model 'eva02_tiny'.",
     )
     expect(
-      planOf(composedOf({ vision: timmVision('eva02_tiny'), projector: spatialSoftArgmax({ points: 2 }) })).plan
-        .pipeline.model.vision.towers[0],
+      modelOf(
+        planOf(composedOf({ vision: timmVision('eva02_tiny'), projector: spatialSoftArgmax({ points: 2 }) })).plan,
+      ).vision.towers[0],
     ).toMatchObject({ output: 'map', layer: -1 })
     const optional = planOf(
       composedOf({ vision: timmVision('convnext_atto', { options: { drop_path_rate: 0.1 } }) }),
     ).plan
-    expect(openBecause(optional.pipeline.model.vision.towers[0]?.width)).toContain('the options of convnext_atto')
+    expect(openBecause(modelOf(optional).vision.towers[0]?.width)).toContain('the options of convnext_atto')
   })
 })
 

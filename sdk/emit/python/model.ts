@@ -1,5 +1,5 @@
 /** model.py: the architecture, built in one place for training, packaging and evaluation. */
-import { isKnown, type Pipeline, type PlanTower } from '../../plan/plan.ts'
+import { isKnown, type ComposedPlanModel, type PlanTower, type PolicyPlanModel } from '../../plan/plan.ts'
 import { modelPhrase, need, projectSource, why, writtenBy, type Project } from '../project.ts'
 import { oneLine } from '../text.ts'
 import { Document } from './document.ts'
@@ -26,11 +26,80 @@ type Entry = readonly [key: string, value: Py]
 
 /** The source, not yet formatted. */
 export function modelFile(project: Project): Document {
-  const { pipeline } = project
-  const { model } = pipeline
+  const { model } = project.pipeline
   const document = new Document(
-    `${oneLine(`The architecture: ${modelPhrase(pipeline)}.`)}\n\ntrain.py, pack.py, evaluate.py and the packages build the model from here.\n${writtenBy(project)}`,
+    `${oneLine(`The architecture: ${modelPhrase(project.pipeline)}.`)}\n\ntrain.py, pack.py, evaluate.py and the packages build the model from here.\n${writtenBy(project)}`,
   )
+  if (model.family === 'lerobot') policy(document, project, model)
+  else composed(document, project, model)
+  return document
+}
+
+/** A policy of LeRobot's: what its own configuration class is made with. */
+function policy(document: Document, project: Project, model: PolicyPlanModel): void {
+  const at = (field: string): string | undefined => why(project, `/model/${field}`)
+  const { normalize } = project.pipeline
+  const modes = { meanStd: 'MEAN_STD', minMax: 'MIN_MAX', quantiles: 'QUANTILES', identity: 'IDENTITY' } as const
+  const sizes = need(model.imageSizes, '/model/imageSizes')
+  const stateDim = need(model.stateDim, '/model/stateDim')
+  document
+    .line(
+      py`POLICY = ${call(use('vla_runtime.policies.spec', 'PolicySpec'), [
+        { keyword: 'type', value: str(model.type) },
+        model.plugin === null ? undefined : { keyword: 'plugin', value: str(model.plugin) },
+        { keyword: 'cameras', value: tuple(model.cameras.map(str)), comment: at('cameras') },
+        {
+          keyword: 'image_sizes',
+          value: dict(
+            model.cameras.flatMap((camera): Entry[] => {
+              const size = sizes[camera]
+              return size === undefined ? [] : [[camera, tuple(size.map(int))]]
+            }),
+          ),
+          comment: at('imageSizes'),
+        },
+        { keyword: 'state_dim', value: int(stateDim) },
+        { keyword: 'action_dim', value: int(need(model.actionDim, '/model/actionDim')) },
+        { keyword: 'config', value: value(model.config), comment: at('config') },
+        {
+          keyword: 'normalization',
+          value: dict([
+            ...(stateDim === 0 ? [] : [['STATE', str(modes[normalize.state])] satisfies Entry]),
+            ['ACTION', str(modes[normalize.action])],
+            ['VISUAL', str(model.visual === 'identity' ? 'IDENTITY' : 'MEAN_STD')],
+          ]),
+          comment: why(project, '/normalize/action'),
+        },
+        model.visual === 'imagenet'
+          ? { keyword: 'imagenet_statistics', value: bool(true), comment: at('visual') }
+          : undefined,
+        { keyword: 'padding', value: str(model.padding), comment: at('padding') },
+        model.statistics === 'inherited'
+          ? { keyword: 'statistics', value: str('inherited'), comment: at('statistics') }
+          : undefined,
+        ...(model.weights === null
+          ? []
+          : [
+              { keyword: 'pretrained', value: str(projectSource(project, model.weights.source)) },
+              model.weights.revision === null ? undefined : { keyword: 'revision', value: str(model.weights.revision) },
+            ]),
+      ])}`,
+    )
+    .blank()
+    .blank()
+  document.block(py`def build_model() -> ${use('lerobot.policies.pretrained', 'PreTrainedPolicy')}:`, (body) => {
+    body.line(
+      model.weights === null
+        ? py`"""LeRobot's own class, initialised as LeRobot does."""`
+        : py`"""LeRobot's own class; on the meta device, its parameters are not allocated."""`,
+    )
+    body.line(py`return ${use('vla_runtime.policies.spec', 'build_policy')}(POLICY)`)
+  })
+}
+
+/** An own VLA or OpenVLA. */
+function composed(document: Document, project: Project, model: ComposedPlanModel): void {
+  const { pipeline } = project
   const at = (field: string): string | undefined => why(project, `/model/${field}`)
   const argument = (keyword: string, given: Py, comment?: string): Argument => ({ keyword, value: given, comment })
   const config = use('vla_runtime.modeling.composed', 'VLAConfig')
@@ -44,7 +113,7 @@ export function modelFile(project: Project): Document {
         argument('vision', list(model.vision.towers.map((tower) => towerEntry(project, tower)))),
         model.vision.towers.length > 1 ? argument('fuse', str(model.vision.fuse)) : undefined,
         argument('projector', value(model.projector)),
-        argument('language', languageEntry(project)),
+        argument('language', languageEntry(project, model)),
         argument('action', actionEntry(model.action), at('action')),
         argument('mask', str(model.mask), at('mask')),
         argument('prompt', str(model.prompt), at('prompt')),
@@ -64,7 +133,6 @@ export function modelFile(project: Project): Document {
     body.line(py`"""The policy with uninitialised (or, on the meta device, unallocated) parameters."""`)
     body.line(py`return ${model_}(CONFIG)`)
   })
-  return document
 }
 
 function towerEntry(project: Project, tower: PlanTower): Py {
@@ -82,8 +150,7 @@ function towerEntry(project: Project, tower: PlanTower): Py {
   ])
 }
 
-function languageEntry(project: Project): Py {
-  const { language, action } = project.pipeline.model
+function languageEntry(project: Project, { language, action }: ComposedPlanModel): Py {
   const entries: Entry[] = []
   if (language.name !== null) {
     entries.push(['name', str(projectSource(project, language.name))])
@@ -107,7 +174,7 @@ function dictEntries(record: { readonly [key: string]: Json }): Entry[] {
     .map((key) => [key, value(record[key] ?? null)])
 }
 
-function actionEntry(action: Pipeline['model']['action']): Py {
+function actionEntry(action: ComposedPlanModel['action']): Py {
   const sizes: Entry[] =
     action.decoder === 'tokens'
       ? [['bins', int(action.bins)]]

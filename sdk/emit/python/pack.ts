@@ -1,5 +1,6 @@
 /** pack.py: from a checkpoint to the declared packages, each verified in a fresh process. */
-import { runFolder, writtenBy, type Project } from '../project.ts'
+import { chunkOf } from '../../plan/plan.ts'
+import { need, runFolder, writtenBy, type Project } from '../project.ts'
 import { Document } from './document.ts'
 import { call, int, name, py, str, use, type Py } from './literal.ts'
 
@@ -9,6 +10,7 @@ const pack = (imported: string): Py => use('vla_runtime.pack', imported)
 export function packScript(project: Project): Document {
   const { pipeline } = project
   const run = runFolder(project)
+  const { chunk } = chunkOf(pipeline.model)
   const example = `${run}/checkpoints/step-${String(pipeline.training.updates).padStart(8, '0')}`
   const document = new Document(
     "Turns a checkpoint into the declared packages, reloads each in a fresh process and compares its actions with the trainer's.\n\n" +
@@ -32,7 +34,7 @@ export function packScript(project: Project): Document {
           target.kind === 'lerobot'
             ? {
                 keyword: 'action_steps',
-                value: int(pipeline.evaluate?.actionSteps ?? pipeline.model.action.chunk),
+                value: int(pipeline.evaluate?.actionSteps ?? need(chunk, '/model/chunk')),
                 comment: 'of a chunk, before the policy is asked again',
               }
             : undefined,

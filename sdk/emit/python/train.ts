@@ -1,5 +1,5 @@
 /** train.py: the recipe, from top to bottom. Nothing stands in it that the plan does not ask for. */
-import { isKnown, type Pipeline, type PlanDataset, type PlanModule } from '../../plan/plan.ts'
+import { isKnown, type ComposedPlanModel, type Pipeline, type PlanDataset, type PlanModule } from '../../plan/plan.ts'
 import {
   dataPhrase,
   grouped,
@@ -157,7 +157,7 @@ function lora(adapt: NonNullable<PlanModule['adapt']>): Py {
 /** Run, mesh, preflight, data. */
 function prepare(body: Body, project: Project): void {
   const { pipeline, world } = project
-  const { normalize, augment } = pipeline
+  const { model } = pipeline
   const trackers = pipeline.track.flatMap((tracker) => {
     if (tracker.kind === 'jsonl') return [] // the run always writes it
     if (tracker.kind === 'tensorboard') return [call(runtime('tracking', 'TensorBoard'), [])]
@@ -181,33 +181,60 @@ function prepare(body: Body, project: Project): void {
   )
   body.line(py`mesh = ${runtime('mesh', 'device_mesh')}(shard=${int(world)})`)
   body.line(py`${use('preflight', 'preflight')}(run)`, 'before anything is allocated')
+  body.line(py`data = ${model.family === 'lerobot' ? policySamples(project) : composedSamples(project, model)}`)
+}
+
+function datasets(project: Project): Py {
+  return list(project.pipeline.datasets.map((dataset, index) => datasetCall(project, dataset, index)))
+}
+
+/** What the samples of any model are read with. */
+function batches({ pipeline }: Project): (Argument | undefined)[] {
+  const { augment, loader } = pipeline
+  return [
+    { keyword: 'global_batch', value: name('GLOBAL_BATCH') },
+    { keyword: 'micro_batch', value: name('MICRO_BATCH') },
+    { keyword: 'seed', value: name('SEED') },
+    augment !== null ? { keyword: 'augmentation', value: augmentation(augment) } : undefined,
+    loader.workers > 0 ? { keyword: 'workers', value: int(loader.workers) } : undefined,
+  ]
+}
+
+function policySamples(project: Project): Py {
+  const { normalize } = project.pipeline
+  return call(runtime('policies.samples', 'policy_samples'), [
+    { value: datasets(project) },
+    { keyword: 'policy', value: use('model', 'POLICY') },
+    { keyword: 'run', value: name('run') },
+    { keyword: 'mesh', value: name('mesh') },
+    { keyword: 'constant', value: str(normalize.constant) },
+    ...batches(project),
+  ])
+}
+
+function composedSamples(project: Project, model: ComposedPlanModel): Py {
+  const { normalize } = project.pipeline
   const mask = normalize.actionMask
-  body.line(
-    py`data = ${call(runtime('data', 'lerobot_samples'), [
-      { value: list(pipeline.datasets.map((dataset, index) => datasetCall(project, dataset, index))) },
-      { keyword: 'config', value: use('model', 'CONFIG') },
-      { keyword: 'run', value: name('run') },
-      { keyword: 'mesh', value: name('mesh') },
-      {
-        keyword: 'normalize_state',
-        value: str(normalize.state),
-        comment: pipeline.model.stateDim === 0 ? undefined : why(project, '/normalize/state'),
-      },
-      { keyword: 'normalize_action', value: str(normalize.action), comment: why(project, '/normalize/action') },
-      { keyword: 'constant', value: str(normalize.constant) },
-      {
-        keyword: 'action_mask',
-        value: isKnown(mask) && mask.includes(false) ? list(mask.map(bool)) : none,
-        comment: why(project, '/normalize/actionMask'),
-      },
-      { keyword: 'clip', value: bool(normalize.clip), comment: why(project, '/normalize/clip') },
-      { keyword: 'global_batch', value: name('GLOBAL_BATCH') },
-      { keyword: 'micro_batch', value: name('MICRO_BATCH') },
-      { keyword: 'seed', value: name('SEED') },
-      augment !== null ? { keyword: 'augmentation', value: augmentation(augment) } : undefined,
-      pipeline.loader.workers > 0 ? { keyword: 'workers', value: int(pipeline.loader.workers) } : undefined,
-    ])}`,
-  )
+  return call(runtime('data', 'lerobot_samples'), [
+    { value: datasets(project) },
+    { keyword: 'config', value: use('model', 'CONFIG') },
+    { keyword: 'run', value: name('run') },
+    { keyword: 'mesh', value: name('mesh') },
+    {
+      keyword: 'normalize_state',
+      value: str(normalize.state),
+      comment: model.stateDim === 0 ? undefined : why(project, '/normalize/state'),
+    },
+    { keyword: 'normalize_action', value: str(normalize.action), comment: why(project, '/normalize/action') },
+    { keyword: 'constant', value: str(normalize.constant) },
+    {
+      keyword: 'action_mask',
+      value: isKnown(mask) && mask.includes(false) ? list(mask.map(bool)) : none,
+      comment: why(project, '/normalize/actionMask'),
+    },
+    { keyword: 'clip', value: bool(normalize.clip), comment: why(project, '/normalize/clip') },
+    ...batches(project),
+  ])
 }
 
 function datasetCall(project: Project, dataset: PlanDataset, index: number): Py {
@@ -256,14 +283,34 @@ function augmentation(augment: NonNullable<Pipeline['augment']>): Py {
   ])
 }
 
+/** On the meta device, so that no process ever holds the whole; a policy that begins anew is small, and LeRobot initialises it. */
+function buildModel(body: Body, model: Pipeline['model']): void {
+  const built = py`model = ${use('model', 'build_model')}()`
+  if (model.family === 'lerobot' && model.weights === null) {
+    body.line(py`${use('torch')}.manual_seed(SEED)`, 'every process draws the same initial weights')
+    body.line(built, 'model.py')
+  } else body.block(py`with ${use('torch')}.device("meta"):`, (inner) => inner.line(built, 'model.py'))
+  if (model.family !== 'lerobot') return
+  if (jointTypes.has(model.type))
+    body.line(
+      py`${runtime('policies.joint', 'join_streams')}(model)`,
+      'the language and expert layers of one depth become one called unit',
+    )
+  body.line(
+    py`${runtime('policies.training', 'prepare')}(model, ${use('model', 'POLICY')})`,
+    "model(batch): sums of LeRobot's loss terms",
+  )
+}
+
+/** Policies whose language model and action expert attend jointly, layer by layer. */
+const jointTypes: ReadonlySet<string> = new Set(['pi0', 'pi05', 'smolvla'])
+
 /** Model, adapters, recompute, sharding, weights. */
 function build(body: Body, project: Project): void {
   const { pipeline } = project
   const { parallel } = pipeline
   const adapted = pipeline.modules.some((module) => module.adapt !== null)
-  body.block(py`with ${use('torch')}.device("meta"):`, (inner) =>
-    inner.line(py`model = ${use('model', 'build_model')}()`, 'model.py'),
-  )
+  buildModel(body, pipeline.model)
   body.line(
     py`partition = ${runtime('partition', 'Partition')}(model, MODULES)`,
     'each parameter in exactly one module, dead ones set aside',
@@ -320,7 +367,7 @@ function build(body: Body, project: Project): void {
   } else if (audits.length > 0) {
     initialise(py`weights`, 'what the weights do not hold')
     body.block(py`for part in weights:`, (inner) => inner.line(py`part.load(model)`, read))
-  } else {
+  } else if (pipeline.model.family !== 'lerobot') {
     initialise(undefined, 'the same for any number of processes')
   }
   if (adapted) body.line(py`adapters.initialise()`)
@@ -364,6 +411,7 @@ function loop(body: Body, project: Project): void {
     pipeline.datasets.some(({ holdout }) => !isKnown(holdout) || (holdout as readonly number[]).length > 0)
   const phased = pipeline.modules.some((module) => module.freeze.length > 1)
   const sum = runtime('mesh', 'global_sum')
+  const terms = pipeline.model.family === 'lerobot'
   body.block(
     py`for update in run.updates(done, UPDATES):`,
     (step) => {
@@ -372,11 +420,14 @@ function loop(body: Body, project: Project): void {
         phased ? 'freeze phases change between updates, never inside one' : 'applies the declared learning rates',
       )
       step.line(py`batches = data.next_update(ACCUMULATION)`)
-      step.line(py`valid = ${sum}(sum(model.valid_count(batch) for batch in batches), mesh)`, 'padding does not count')
+      step.line(
+        py`valid = ${sum}(sum(model.valid_count(batch) for batch in batches), mesh)`,
+        terms ? 'per term of the loss; padding does not count' : 'padding does not count',
+      )
       step.line(py`losses = []`)
       step.block(py`for batch in batches:`, (micro) => {
         micro
-          .line(py`loss = model(batch).sum() / valid`)
+          .line(terms ? py`loss = (model(batch) / valid).sum()` : py`loss = model(batch).sum() / valid`)
           .line(py`loss.backward()`)
           .line(py`losses.append(loss.detach())`)
       })

@@ -15,6 +15,11 @@ export interface Weights {
 /** All of a model's sources of weights, as seen from the project's folder. */
 export function weightsOf(project: Project): Weights[] {
   const { model } = project.pipeline
+  if (model.family === 'lerobot') {
+    if (model.weights === null) return []
+    const { source, revision } = model.weights
+    return [{ source: projectSource(project, source), revision, part: '', missing: [], unexpected: [] }]
+  }
   if (model.weights !== null) {
     const foreign = model.weights.layout === 'openvla' // knows action tokens and no proprioception
     const head = foreign && model.action.decoder !== 'tokens'

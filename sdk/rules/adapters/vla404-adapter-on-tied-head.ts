@@ -39,13 +39,14 @@ modules: { language: { adapt: lora({ rank: 8 }) } },`,
     },
   ],
   check({ plan, known, each, report }) {
-    if (plan.model.action.decoder !== 'tokens') return // other decoders have no head
+    const { model } = plan
+    if (model.family === 'lerobot' || model.action.decoder !== 'tokens') return // other decoders have no head
     each(plan.modules, (module, index) => {
       const { adapt } = module
       if (adapt === null || module.name !== 'language') return
       const reachesHead =
         adapt.targets === null || adapt.targets.some((target) => target === 'lm_head' || target.includes('*'))
-      if (!reachesHead || !isTied(known(plan.model.language.config))) return
+      if (!reachesHead || !isTied(known(model.language.config))) return
       report({
         message: 'tied',
         at: ['modules', index, 'adapt'],

@@ -1,3 +1,4 @@
+import { chunkOf } from '../../plan/plan.ts'
 import { defineRule } from '../rule.ts'
 
 export const ratesDiffer = defineRule({
@@ -39,7 +40,7 @@ export const ratesDiffer = defineRule({
     },
   ],
   check({ plan, known, each, report }) {
-    const { chunk } = plan.model.action
+    const chunk = known(chunkOf(plan.model).chunk)
     const seconds = (fps: number): number => Number((chunk / fps).toPrecision(3))
     let first: { name: string; fps: number; index: number } | undefined
     each(plan.datasets, (dataset, index) => {

@@ -41,6 +41,7 @@ export const promptFillsItsLength = defineRule({
     },
   ],
   check({ plan, path, report }) {
+    if (plan.model.family === 'lerobot') return
     const { language, prompt, promptTokens } = plan.model
     if (language.tokenizer !== 'bytes') return
     const used = BEGIN + new TextEncoder().encode(prompt.replace('{instruction}', '')).length

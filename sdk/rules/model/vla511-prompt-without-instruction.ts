@@ -31,7 +31,7 @@ export const promptWithoutInstruction = defineRule({
     },
   ],
   check({ plan, report }) {
-    if (plan.model.prompt.includes('{instruction}')) return
+    if (plan.model.family === 'lerobot' || plan.model.prompt.includes('{instruction}')) return
     report({ message: 'absent', at: ['model', 'prompt'], data: { place: '{instruction}' } })
   },
 })

@@ -41,7 +41,7 @@ export const batchNormWithoutStatistics = defineRule({
     },
   ],
   check({ plan, each, path, report }) {
-    if (plan.model.weights !== null) return
+    if (plan.model.family === 'lerobot' || plan.model.weights !== null) return
     each(plan.model.vision.towers, (tower, index) => {
       if (tower.source !== 'timm' || tower.norm !== 'native' || tower.weights !== null || !BATCH_NORM.test(tower.name))
         return

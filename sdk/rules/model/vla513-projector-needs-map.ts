@@ -31,7 +31,7 @@ export const projectorNeedsMap = defineRule({
     },
   ],
   check({ plan, path, report }) {
-    if (plan.model.projector.kind !== 'spatialSoftArgmax') return
+    if (plan.model.family === 'lerobot' || plan.model.projector.kind !== 'spatialSoftArgmax') return
     const index = plan.model.vision.towers.findIndex((tower) => tower.output === 'tokens')
     const tower = plan.model.vision.towers[index]
     if (tower === undefined) return

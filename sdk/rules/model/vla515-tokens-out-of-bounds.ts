@@ -49,7 +49,7 @@ normalize: { action: 'identity' },`,
     },
   ],
   check({ plan, known, each, path, report }) {
-    if (plan.model.action.decoder !== 'tokens') return
+    if (plan.model.family === 'lerobot' || plan.model.action.decoder !== 'tokens') return
     const { action: mode } = plan.normalize
     const at = ['normalize', 'action']
     const fixes = [

@@ -36,7 +36,8 @@ export const tokensSeeAhead = defineRule({
     },
   ],
   check({ plan, path, report }) {
-    if (plan.model.action.decoder !== 'tokens' || plan.model.mask !== 'full') return
+    const { model } = plan
+    if (model.family === 'lerobot' || model.action.decoder !== 'tokens' || model.mask !== 'full') return
     const at = ['model', 'mask']
     report({
       message: 'full',

@@ -46,6 +46,7 @@ export const towersDoNotFuse = defineRule({
     },
   ],
   check({ plan, known, path, report }) {
+    if (plan.model.family === 'lerobot') return
     const { towers, fuse } = plan.model.vision
     const [first, ...others] = towers
     if (first === undefined) return

@@ -38,6 +38,7 @@ export const headNotDivisible = defineRule({
     },
   ],
   check({ plan, report }) {
+    if (plan.model.family === 'lerobot') return
     const { action } = plan.model
     if (action.decoder !== 'flowMatching') return
     const { hidden, heads } = action

@@ -1,3 +1,4 @@
+import { chunkOf } from '../../plan/plan.ts'
 import { defineRule } from '../rule.ts'
 
 export const stepsBeyondChunk = defineRule({
@@ -30,16 +31,18 @@ export const stepsBeyondChunk = defineRule({
       code: `evaluate: simulation({ env: 'metaworld', tasks: ['reach-v3'], imageSize: 64, actionSteps: 16 }),\nexport: [lerobot()],`,
     },
   ],
-  check({ plan, path, report }) {
+  check({ plan, known, path, report }) {
     const { evaluate } = plan
-    const { chunk } = plan.model.action
-    if (evaluate === null || evaluate.actionSteps <= chunk) return
+    if (evaluate === null) return
+    const { chunk: size, at: where } = chunkOf(plan.model)
+    const chunk = known(size)
+    if (evaluate.actionSteps <= chunk) return
     const at = ['evaluate', 'actionSteps']
     report({
       message: 'beyond',
       at,
       data: { steps: evaluate.actionSteps, chunk },
-      related: [{ at: ['model', 'action', 'chunk'], note: 'the chunk' }],
+      related: [{ at: where, note: 'the chunk' }],
       fixes: [
         { label: `Execute ${String(chunk)}`, kind: 'safe', edits: [{ kind: 'set', path: path(at), value: chunk }] },
       ],

@@ -1,3 +1,4 @@
+import { chunkOf } from '../../plan/plan.ts'
 import { defineRule } from '../rule.ts'
 
 export const chunkLongerThanEpisodes = defineRule({
@@ -35,7 +36,8 @@ export const chunkLongerThanEpisodes = defineRule({
     },
   ],
   check({ plan, known, each, report }) {
-    const { chunk } = plan.model.action
+    const { chunk: size, at } = chunkOf(plan.model)
+    const chunk = known(size)
     each(plan.datasets, (dataset, index) => {
       const episodes = known(dataset.episodes)
       const frames = known(dataset.frames)
@@ -43,7 +45,7 @@ export const chunkLongerThanEpisodes = defineRule({
       const mean = Number((frames / episodes).toFixed(1))
       report({
         message: 'long',
-        at: ['model', 'action', 'chunk'],
+        at,
         data: { chunk, dataset: dataset.name, mean },
         fix: `Use a chunk of at most ${String(Math.max(1, Math.floor(mean)))}.`,
         related: [{ at: ['datasets', index], note: `'${dataset.name}'` }],

@@ -1,6 +1,6 @@
 """Checks that could only be made on the target. train.py runs them before anything is allocated on a device.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 3176f018). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan ea04ae38). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime import preflight as check
@@ -22,6 +22,6 @@ def preflight(run: Run) -> None:
         fps=80.0,
         fingerprint="3460ea17dbbc00046af39d5044aa8e80d7f50f2ed26cfcfc45b43a69ac81a5b0",
     )
-    # 2 checkpoints that are kept and the one being written, 5.5 MiB each
-    check.disk_space(run, bytes_needed=17_294_868)
+    # 2 checkpoints that are kept and the one being written, 5.21 MiB each
+    check.disk_space(run, bytes_needed=16_374_420)
     check.report(run)

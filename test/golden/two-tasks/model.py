@@ -1,7 +1,7 @@
-"""The architecture: a composed VLA (convnext_atto, llama, L1 regression).
+"""The architecture: a composed VLA (test_convnext, llama, L1 regression).
 
 train.py, pack.py, evaluate.py and the packages build the model from here.
-Written by `vla build` 0.1.0 from pipeline.ts (plan e6808d02). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 3a99ed7c). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig
@@ -13,13 +13,13 @@ CONFIG = VLAConfig(
     vision=[
         {
             "source": "timm",
-            "name": "convnext_atto",
+            "name": "test_convnext",
             "image_size": 64,
             "output": "map",
             "layer": 0,
             "norm": "native",
-            "mean": [0.485, 0.456, 0.406],
-            "std": [0.229, 0.224, 0.225],
+            "mean": [0.5, 0.5, 0.5],
+            "std": [0.5, 0.5, 0.5],
             "options": {},
         }
     ],

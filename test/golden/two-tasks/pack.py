@@ -1,9 +1,9 @@
 """Turns a checkpoint into the declared packages, reloads each in a fresh process and compares its actions with the
 trainer's.
 
-    python pack.py [--checkpoint runs/two-tasks/checkpoints/step-00007000] [--out packages]
+    python pack.py [--checkpoint runs/two-tasks/checkpoints/step-00008000] [--out packages]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan e6808d02). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 3a99ed7c). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from model import build_model

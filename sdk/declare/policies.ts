@@ -1,0 +1,184 @@
+/** Policies of LeRobot's own classes, and of plugins that register one. */
+import * as z from 'zod'
+
+import type { Traits } from './check.ts'
+import { jsonRecord, positive, text, type Json } from './common.ts'
+import type { ModelShape } from './shape.ts'
+
+/** Patterns that say which parameters a module of a policy has. `vla inspect` proposes them. */
+export interface ModulePatterns {
+  /** fnmatch patterns over parameter names. The modules of a policy partition its parameters. */
+  readonly parameters: readonly string[]
+  /**
+   * Patterns over names of submodules: the repeated blocks, which become FSDP2 wrap units and recompute units.
+   * @default none: the module is one unit
+   */
+  readonly blocks?: readonly string[]
+  /**
+   * Patterns of parameters that never receive a gradient.
+   * @default none
+   */
+  readonly dead?: readonly string[]
+}
+
+export interface PolicyOptions<Cameras extends readonly string[] = readonly string[]> {
+  /**
+   * Pretrained policy: a LeRobot policy directory or hub id.
+   * @default initialised as LeRobot does
+   */
+  readonly weights?: string
+  /** Revision on the hub. */
+  readonly revision?: string
+  /**
+   * The policy's cameras: LeRobot's features are `observation.images.<camera>`.
+   * @default those of the published policy
+   */
+  readonly cameras?: Cameras
+  /**
+   * Proprioception.
+   * @default true
+   */
+  readonly state?: boolean
+  /**
+   * Actions per prediction.
+   * @default the policy's own
+   */
+  readonly chunk?: number
+  /**
+   * Actions beyond the end of an episode: `'masked'` leaves them out of the loss, `'counted'` trains on the last action, repeated.
+   * @default 'masked'
+   */
+  readonly padding?: 'masked' | 'counted'
+  /**
+   * Statistics of states and actions: those of the dataset, or those of the pretrained policy directory.
+   * @default 'dataset'
+   */
+  readonly statistics?: 'dataset' | 'inherited'
+  /**
+   * Further fields of LeRobot's configuration class, by its names: `{ n_obs_steps: 2 }`.
+   * @default LeRobot's, or the pretrained policy's
+   */
+  readonly config?: Readonly<Record<string, Json>>
+}
+
+/** A policy that must be told its cameras: nothing published has them. */
+type WithCameras<Cameras extends readonly string[]> = PolicyOptions<Cameras> & { readonly cameras: Cameras }
+
+export interface LerobotPolicyOptions<
+  Cameras extends readonly string[] = readonly string[],
+  Modules extends Readonly<Record<string, ModulePatterns>> = Readonly<Record<string, ModulePatterns>>,
+> extends PolicyOptions<Cameras> {
+  readonly cameras: Cameras
+  /** LeRobot's name of the policy, or the one that a plugin registers. */
+  readonly type: string
+  /**
+   * Python package that registers the type when it is imported: `'lerobot_policy_mine'`.
+   * @default none: the type is LeRobot's own
+   */
+  readonly plugin?: string
+  /** Actions per prediction. */
+  readonly chunk: number
+  /** The modules by name, a partition of the policy's parameters. */
+  readonly modules: Modules
+}
+
+export interface PolicyModel extends PolicyOptions {
+  readonly kind: 'policy'
+  readonly type: string
+  readonly plugin?: string
+  readonly modules?: Readonly<Record<string, ModulePatterns>>
+}
+
+interface PolicyTraits {
+  readonly act: Record<'vision', Traits>
+  readonly diffusion: Record<'vision', Traits>
+  readonly smolvla: Record<'vision', Traits>
+  readonly pi0: Record<'vision', Traits>
+  readonly pi05: Record<'vision', Traits>
+  readonly xvla: Record<'vision', Traits>
+}
+type PolicyType = keyof PolicyTraits
+
+type Shaped<Type extends PolicyType, Cameras extends readonly string[]> = PolicyModel &
+  ModelShape<keyof PolicyTraits[Type] & string, Cameras[number], PolicyTraits[Type]>
+
+const openpiCameras = ['base_0_rgb', 'left_wrist_0_rgb', 'right_wrist_0_rgb'] as const
+
+/** ACT (LeRobot): a transformer with a CVAE that predicts a chunk of actions. */
+export function act<const Cameras extends readonly string[]>(options: WithCameras<Cameras>): Shaped<'act', Cameras> {
+  return { kind: 'policy', type: 'act', ...options }
+}
+
+/** Diffusion Policy (LeRobot): a U-Net that denoises a horizon of actions. */
+export function diffusion<const Cameras extends readonly string[]>(
+  options: WithCameras<Cameras>,
+): Shaped<'diffusion', Cameras> {
+  return { kind: 'policy', type: 'diffusion', ...options }
+}
+
+/** SmolVLA (LeRobot): SmolVLM2 with an action expert that attends to its layers. */
+export function smolvla<const Cameras extends readonly string[] = readonly ['camera1', 'camera2', 'camera3']>(
+  options?: PolicyOptions<Cameras>,
+): Shaped<'smolvla', Cameras> {
+  return { kind: 'policy', type: 'smolvla', ...options }
+}
+
+/** pi0 (LeRobot's PyTorch port): PaliGemma and an action expert that attend jointly, layer by layer. */
+export function pi0<const Cameras extends readonly string[] = typeof openpiCameras>(
+  options?: PolicyOptions<Cameras>,
+): Shaped<'pi0', Cameras> {
+  return { kind: 'policy', type: 'pi0', ...options }
+}
+
+/** pi0.5 (LeRobot's PyTorch port): pi0 with the state in the prompt and adaptive norms in the expert. */
+export function pi05<const Cameras extends readonly string[] = typeof openpiCameras>(
+  options?: PolicyOptions<Cameras>,
+): Shaped<'pi05', Cameras> {
+  return { kind: 'policy', type: 'pi05', ...options }
+}
+
+/** X-VLA (LeRobot): Florence-2 with a soft-prompted transformer for actions. */
+export function xvla<const Cameras extends readonly string[] = readonly ['image', 'image2', 'image3']>(
+  options?: PolicyOptions<Cameras>,
+): Shaped<'xvla', Cameras> {
+  return { kind: 'policy', type: 'xvla', ...options }
+}
+
+/** Any policy that LeRobot knows, or that a `lerobot_policy_*` plugin registers. `vla inspect` proposes the modules. */
+export function lerobotPolicy<
+  const Cameras extends readonly string[],
+  const Modules extends Readonly<Record<string, ModulePatterns>>,
+>(
+  options: LerobotPolicyOptions<Cameras, Modules>,
+): PolicyModel &
+  ModelShape<
+    keyof Modules & string,
+    Cameras[number],
+    { readonly [Name in keyof Modules]: { readonly blocks: boolean; readonly linears: boolean } }
+  > {
+  return { kind: 'policy', ...options }
+}
+
+export const policySchema = z.strictObject({
+  kind: z.literal('policy'),
+  type: text,
+  plugin: text.exactOptional(),
+  weights: text.exactOptional(),
+  revision: text.exactOptional(),
+  cameras: z.array(text).min(1).exactOptional(),
+  state: z.boolean().exactOptional(),
+  chunk: positive.exactOptional(),
+  padding: z.enum(['masked', 'counted']).exactOptional(),
+  statistics: z.enum(['dataset', 'inherited']).exactOptional(),
+  config: jsonRecord.exactOptional(),
+  modules: z
+    .record(
+      text,
+      z.strictObject({
+        parameters: z.array(text).min(1),
+        blocks: z.array(text).exactOptional(),
+        dead: z.array(text).exactOptional(),
+      }),
+    )
+    .exactOptional(),
+})
