@@ -9,7 +9,13 @@ import torch
 
 EPSILON = 1e-8
 CONSTANT = 1e-6  # a range (or std) below this share of the dimension's magnitude, at least of 1, is none
-MODES = {"meanStd": ("mean", "std"), "minMax": ("min", "max"), "quantiles": ("q01", "q99"), "identity": ()}
+MODES = {
+    "meanStd": ("mean", "std"),
+    "minMax": ("min", "max"),
+    "quantiles": ("q01", "q99"),
+    "quantile10": ("q10", "q90"),
+    "identity": (),
+}
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
@@ -81,8 +87,8 @@ def normalizer(
 
     Args:
         feature: its name, for messages.
-        mode: meanStd, minMax, quantiles or identity.
-        statistics: mean and std, min and max, or q01 and q99, each [D].
+        mode: meanStd, minMax, quantiles, quantile10 or identity.
+        statistics: mean and std, min and max, q01 and q99, or q10 and q90, each [D].
         mask: false where a dimension passes as it is (OpenVLA's gripper).
         clip: clip what the bounds map outside [-1, 1].
         constant: what becomes of a dimension whose std or range is zero (see `CONSTANT`): refuse, pass (as it is) or zero.

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from ..modeling.normalize import normalizer
 from ..modeling.observe import image_size
 from ..modeling.tokenization import load_tokenizer
 from ..partition import DType
+from ..statistics import effective_statistics
 from .card import write_card
 from .checkpoint import Packable
 from .compare import verify_package
@@ -24,7 +24,6 @@ from .hf import fresh_directory, replace
 
 PLUGIN = "lerobot_policy_vla_composed"
 MODES = {"meanStd": "MEAN_STD", "minMax": "MIN_MAX", "quantiles": "QUANTILES", "identity": "IDENTITY"}
-FAR = 1e6  # half the range that stands for "this dimension always becomes 0"
 
 
 def lerobot(checkpoint: Packable, out: Path, *, dtype: DType, action_steps: int) -> None:
@@ -126,26 +125,3 @@ def _write_policy(
     after.save_pretrained(directory)
     load_tokenizer(config.language).save_pretrained(directory / "tokenizer")
     (directory / "plan.json").write_text(json.dumps(checkpoint.plan, indent=2) + "\n")
-
-
-def effective_statistics(recipe: dict[str, Any], *, inverse: bool) -> dict[str, torch.Tensor]:
-    """Statistics with which LeRobot's normaliser does what ours does, dimension by dimension.
-
-    A dimension that passes gets bounds -1 and 1 (or mean 0, std 1). A constant dimension that is declared to become 0 gets a range so
-    wide that everything becomes 0 (forward), or no range at all (inverse), so that every prediction becomes the constant.
-    """
-    mode, statistics = recipe["mode"], recipe["statistics"]
-    result = {key: torch.tensor(values, dtype=torch.float32) for key, values in statistics.items()}
-    if mode == "identity":
-        return result
-    low, high = {"meanStd": ("mean", "std"), "minMax": ("min", "max"), "quantiles": ("q01", "q99")}[mode]
-    bounds = mode != "meanStd"
-    rule = normalizer(**recipe)
-    for i, first in enumerate(statistics[low]):
-        if rule.passes[i]:
-            result[low][i], result[high][i] = (-1.0, 1.0) if bounds else (0.0, 1.0)
-        elif rule.zero[i] and inverse:
-            result[low][i], result[high][i] = (first, first) if bounds else (first, 0.0)
-        elif rule.zero[i]:
-            result[low][i], result[high][i] = (first - FAR, first + FAR) if bounds else (first, FAR)
-    return result
