@@ -76,7 +76,7 @@ export function pi05(description: PolicyDescription): PolicyFacts {
     actionSteps: config.n_action_steps,
     observationSteps: 1,
     firstAction: 0,
-    padded: { state: config.max_state_dim, action: config.max_action_dim },
+    padded: { state: null, action: config.max_action_dim }, // the state is text
     mask: { kind: 'blockCausal', blocks: [['images', 'language', 'state'], ['actions']], actions: 'bidirectional' },
     joint: piJoint,
     sequence: {
@@ -100,7 +100,6 @@ export function pi05(description: PolicyDescription): PolicyFacts {
       ...piProblems(config),
       ...chunkProblems(config.n_action_steps, 'chunk_size', config.chunk_size),
       ...stateProblems('pi05', state),
-      ...paddingProblems('state', state, config.max_state_dim, 'LeRobot drops nothing and the prompt grows'),
       ...paddingProblems('action', known(description.actionDim), config.max_action_dim, 'the projection does not fit'),
     ],
   }
