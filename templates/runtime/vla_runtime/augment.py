@@ -25,17 +25,19 @@ class Augmentation:
     hue: float = 0.0
 
 
-def augment(image: Tensor, size: int, augmentation: Augmentation, random: np.random.Generator) -> Tensor:
+def augment(
+    image: Tensor, size: int | tuple[int, int], augmentation: Augmentation, random: np.random.Generator
+) -> Tensor:
     """One augmented picture.
 
     Args:
         image: uint8 [3, H, W].
-        size: pixels of the result, square.
+        size: pixels of the result: of a square, or height and width.
         augmentation: what to draw.
         random: the sample's own generator; the same number of draws is made whatever is switched off.
 
     Returns:
-        uint8 [3, size, size].
+        uint8 [3, height, width].
     """
     top_share, left_share, brightness, contrast, saturation, hue = random.random(6)
     if augmentation.crop is not None:

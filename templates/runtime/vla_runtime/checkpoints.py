@@ -529,6 +529,8 @@ def _reference(model: nn.Module, data: Data) -> dict[str, Any] | None:
             "instructions": list(reference.instructions),
             "datasets": list(reference.datasets),
             "normalization": data.normalization,
+            # With which the policy's own draws are made for each sample, where it draws any.
+            **({"seeds": list(reference.seeds)} if getattr(reference, "seeds", None) is not None else {}),
         },
     }
 

@@ -84,7 +84,8 @@ class Source:
         tasks = {int(row["task_index"]): str(text) for text, row in meta.tasks.iterrows()}
         self._task = [tasks[int(index)] for index in _numbers(table, "task_index")[:, 0]]
         starts = np.flatnonzero(np.r_[True, self._episode[1:] != self._episode[:-1]])
-        self._end = np.repeat(np.r_[starts[1:], len(self._episode)], np.diff(np.r_[starts, len(self._episode)]))
+        lengths = np.diff(np.r_[starts, len(self._episode)])
+        self._start, self._end = np.repeat(starts, lengths), np.repeat(starts + lengths, lengths)
         selected = set(self._episode.tolist()) if spec.episodes is None else set(spec.episodes)
         for what, wanted, have in [
             ("episodes", selected, set(self._episode.tolist())),
@@ -118,10 +119,40 @@ class Source:
             raise ValueError(f"dataset '{self.spec.name}' was opened without a state feature")
         return self._states[frame]
 
+    def window(self, frame: int, deltas: Sequence[int]) -> tuple[np.ndarray, Tensor]:
+        """Frames at these distances, the episode's first or last one where a distance leads out of it, and bool: where it does."""
+        wanted = frame + np.asarray(deltas, dtype=np.int64)
+        start, end = self._start[frame], self._end[frame]
+        return np.clip(wanted, start, end - 1), torch.from_numpy((wanted < start) | (wanted >= end))
+
+    def actions_of(self, frames: np.ndarray) -> Tensor:
+        """float32 [frames, A] in the dataset's units."""
+        return self._actions[frames]
+
+    def leave_out_last(self, count: int) -> None:
+        """Takes the last `count` frames of each episode out of training.
+
+        Raises:
+            UserError: nothing is left.
+        """
+        self.training = [frame for frame in self.training if frame < self._end[frame] - count]
+        if not self.training:
+            raise UserError(
+                f"dataset '{self.spec.name}': no episode that is trained on is longer than {count} frames, of which none is used "
+                "(drop_n_last_frames)."
+            )
+
+    def size(self, camera: str) -> tuple[int, int]:
+        """Height and width of a camera's pictures."""
+        feature = self._lerobot.meta.features[self.spec.cameras[camera]]
+        channels_first = (feature.get("names") or [""])[0] in ("channel", "channels")
+        height, width = feature["shape"][1:] if channels_first else feature["shape"][:2]
+        return int(height), int(width)
+
     def actions(self, frame: int, chunk: int) -> tuple[Tensor, Tensor]:
         """float32 [chunk, A] from `frame` on, the last action repeated past the episode's end, and bool [chunk]: False there."""
-        offsets = np.arange(frame, frame + chunk)
-        return self._actions[np.minimum(offsets, self._end[frame] - 1)], torch.from_numpy(offsets < self._end[frame])
+        frames, outside = self.window(frame, range(chunk))
+        return self._actions[frames], ~outside
 
     def image(self, camera: str, frame: int) -> Tensor:
         """uint8 [3, H, W] of a camera, decoded from the parquet's bytes or the video."""

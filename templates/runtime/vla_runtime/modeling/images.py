@@ -24,21 +24,22 @@ def center_crop(images: Tensor, share: float) -> Tensor:
     return images[..., top : top + h, left : left + w]
 
 
-def resize(images: Tensor, size: int) -> Tensor:
-    """Bilinear with anti-aliasing to a square, without keeping the aspect ratio (Prismatic's `resize-naive`).
+def resize(images: Tensor, size: int | tuple[int, int]) -> Tensor:
+    """Bilinear with anti-aliasing, without keeping the aspect ratio (Prismatic's `resize-naive`).
 
     Args:
         images: uint8 [..., 3, H, W].
-        size: pixels.
+        size: pixels of a square, or height and width.
 
     Returns:
-        uint8 [..., 3, size, size].
+        uint8 [..., 3, height, width].
     """
-    if images.shape[-2:] == (size, size):
+    target = (size, size) if isinstance(size, int) else size
+    if images.shape[-2:] == target:
         return images
     lead = images.shape[:-3]
     flat = images.reshape(-1, *images.shape[-3:]).to(torch.float32)
-    out = functional.interpolate(flat, size=(size, size), mode="bilinear", align_corners=False, antialias=True)
+    out = functional.interpolate(flat, size=target, mode="bilinear", align_corners=False, antialias=True)
     return out.round_().clamp_(0, 255).to(torch.uint8).reshape(*lead, *out.shape[1:])
 
 

@@ -44,6 +44,7 @@ class PolicySpec:
         plugin: Python package that registers the type when it is imported.
         pretrained: directory or hub id of a LeRobot policy.
         revision: of the hub id.
+        tokenizer: directory of the tokenizer, where LeRobot's own name of it (a gated hub id, for some) is not to be asked.
     """
 
     type: str
@@ -60,6 +61,7 @@ class PolicySpec:
     plugin: str | None = None
     pretrained: str | None = None
     revision: str | None = None
+    tokenizer: str | None = None
 
     def features(self) -> dict[str, str]:
         """Feature of the policy -> STATE, ACTION or VISUAL."""
