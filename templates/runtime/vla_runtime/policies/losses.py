@@ -100,12 +100,14 @@ class Diffusion(ValidCount):
 
 
 LOSSES: dict[str, Losses] = {"act": Act(), "diffusion": Diffusion()}
-"""By LeRobot's policy type; types that are not here have `ValidCount`."""
+"""By LeRobot's policy type; losses_flow.py has those with flow matching, and types that are in neither have `ValidCount`."""
 
 
 def losses_of(policy_type: str) -> Losses:
     """The losses of a policy type."""
-    return LOSSES.get(policy_type) or ValidCount()
+    from .losses_flow import FLOW_LOSSES
+
+    return {**LOSSES, **FLOW_LOSSES}.get(policy_type) or ValidCount()
 
 
 def _elements(batch: PolicyBatch) -> Tensor:

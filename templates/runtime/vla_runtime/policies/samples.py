@@ -1,7 +1,7 @@
 """The samples of a LeRobot policy: LeRobot datasets as batches, in the run's global order, through LeRobot's own processors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,6 +92,30 @@ def policy_samples(
     return PolicySamples(
         sources, policy, recipes, run.device, mesh, global_batch, micro_batch, seed, augmentation, workers
     )
+
+
+def example_batch(policy: PolicySpec, size: int = 2) -> PolicyBatch:
+    """A batch of zeros as the policy gets it, without any dataset: for its shapes."""
+    config = policy_config(policy, device="cpu")
+    observed, acted = config.observation_delta_indices, config.action_delta_indices or [0]
+    time = () if observed is None else (len(observed),)
+    images = {
+        camera: torch.zeros(*time, 3, *policy.image_sizes[camera], dtype=torch.uint8) for camera in policy.cameras
+    }
+    pads = {} if observed is None else {f"{name}_is_pad": torch.zeros(time) > 0 for name in policy.features()}
+    sample = _Sample(
+        images=images,
+        shown=images,
+        instruction="move",
+        state=torch.zeros(*time, policy.state_dim) if policy.state_dim else None,
+        actions=torch.zeros(len(acted), policy.action_dim),
+        outside={**pads, f"{ACTION}_is_pad": torch.zeros(len(acted)) > 0},
+        update=0,
+        position=0,
+        dataset="example",
+    )
+    view = _View([], policy, {"example": {}}, 0, None)
+    return view.collate([replace(sample, position=position) for position in range(size)])
 
 
 class PolicySamples(OrderedSamples[PolicyBatch]):

@@ -1,0 +1,151 @@
+"""Which repeated blocks of a policy are really called, and which parameters never get a gradient: from one run without values."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
+
+from ..errors import UserError
+from .batch import PolicyBatch
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Repeated submodules of one class, side by side.
+
+    Attributes:
+        pattern: over names of submodules, as `Module.blocks` takes it.
+        kind: name of their class.
+        names: all of them.
+        called: those whose forward ran. FSDP2 gathers parameters, and recompute works, only around a call: what is not called must
+            not be wrapped.
+        parameters: number of elements in all of them.
+    """
+
+    pattern: str
+    kind: str
+    names: tuple[str, ...]
+    called: tuple[str, ...]
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one training step showed.
+
+    Attributes:
+        blocks: of the policy, outer ones before inner ones.
+        dead: parameters that train but get no gradient.
+    """
+
+    blocks: tuple[Blocks, ...]
+    dead: tuple[str, ...]
+
+
+def called_blocks(policy: Any, batch: PolicyBatch) -> list[Blocks]:
+    """The repeated blocks that are wholly called through `forward`: the wrap units to propose. See `trace`."""
+    return [blocks for blocks in trace(policy, batch).blocks if blocks.called == blocks.names]
+
+
+def trace(policy: Any, batch: PolicyBatch) -> Trace:
+    """Runs a training step of a policy on tensors that have shapes but no values, so that it costs neither memory nor time.
+
+    Args:
+        policy: after `prepare`, on the meta device or not, not sharded.
+        batch: of real or fake tensors, for example `example_batch(spec)`.
+
+    Raises:
+        UserError: the policy decides by values what to compute; its blocks must be named by hand.
+    """
+    called: set[nn.Module] = set()
+    handles = [
+        module.register_forward_pre_hook(lambda module, _inputs: called.add(module)) for module in policy.modules()
+    ]
+    state: dict[str, Tensor] = {}
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True) as fake, _InventedNumbers():
+            state = _without_values(policy)
+            losses: Tensor = torch.func.functional_call(policy, state, (_fake_batch(fake, batch),))
+        with fake:
+            losses.sum().backward()
+    except UserError:
+        raise
+    except Exception as problem:  # whatever a policy's code does with a tensor that has no value
+        text = str(problem).strip()
+        raise UserError(
+            f"The policy cannot be run without values ({type(problem).__name__}: {text.splitlines()[0] if text else 'no message'}). "
+            "Name its blocks and dead parameters by patterns."
+        ) from problem
+    finally:
+        for handle in handles:
+            handle.remove()
+    dead = [name for name, tensor in state.items() if tensor.requires_grad and tensor.grad is None]
+    names = {name for name, _ in policy.named_parameters()}
+    return Trace(tuple(_groups(policy, called)), tuple(name for name in dead if name in names))
+
+
+def _groups(policy: nn.Module, called: set[nn.Module]) -> Iterator[Blocks]:
+    for name, container in policy.named_modules():
+        if not isinstance(container, nn.ModuleList | nn.Sequential):
+            continue
+        children = [(key, child) for key, child in container.named_children() if child is not None]
+        kinds = {type(child) for _, child in children}
+        sizes = [sum(parameter.numel() for parameter in child.parameters()) for _, child in children]
+        alike = len(kinds) == 1 and all(sizes) and not kinds & {nn.ModuleList, nn.ModuleDict}
+        if not alike or (isinstance(container, nn.Sequential) and len(children) < 2):
+            continue
+        yield Blocks(
+            pattern=f"{name}.*",
+            kind=kinds.pop().__name__,
+            names=tuple(f"{name}.{key}" for key, _ in children),
+            called=tuple(f"{name}.{key}" for key, child in children if child in called),
+            parameters=sum(sizes),
+        )
+
+
+def _without_values(policy: nn.Module) -> dict[str, Tensor]:
+    """A fake tensor on the CPU for each parameter and buffer; tied ones share it."""
+    made: dict[Tensor, Tensor] = {}
+    state: dict[str, Tensor] = {}
+    tensors = [*policy.named_parameters(remove_duplicate=False), *policy.named_buffers(remove_duplicate=False)]
+    for name, tensor in tensors:
+        if tensor not in made:
+            made[tensor] = torch.empty(
+                tensor.shape, dtype=tensor.dtype, device="cpu", requires_grad=tensor.requires_grad
+            )
+        state[name] = made[tensor]
+    return state
+
+
+def _fake_batch(fake: FakeTensorMode, batch: PolicyBatch) -> PolicyBatch:
+    def converted(value: Any) -> Any:
+        return fake.from_tensor(value.cpu()) if isinstance(value, Tensor) else value
+
+    tensors = {name: converted(value) for name, value in batch.tensors.items()}
+    return replace(batch, tensors=tensors, valid=converted(batch.valid), noise=converted(batch.noise))
+
+
+class _InventedNumbers(TorchFunctionMode):
+    """Within: numbers read out of tensors, which LeRobot's policies do for their logs, are zeros."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Zeros for `item` and `tolist`; everything else is called as it is."""
+        if func in (torch.Tensor.item, torch.Tensor.__float__, torch.Tensor.__int__):
+            return 0 if func is torch.Tensor.__int__ else 0.0 if args[0].is_floating_point() else 0
+        if func is torch.Tensor.tolist:
+            return _zeros(args[0].shape, 0.0 if args[0].is_floating_point() else 0)
+        return func(*args, **dict(kwargs or {}))
+
+
+def _zeros(shape: Sequence[int], zero: float) -> Any:
+    return zero if not shape else [_zeros(shape[1:], zero) for _ in range(shape[0])]
