@@ -180,7 +180,7 @@ export function act(description: PolicyDescription): PolicyFacts {
       blocks: ['model.encoder.layers.*'],
       liveBlocks: [config.n_encoder_layers],
       units: ['model.encoder', 'model.encoder_latent_input_proj'],
-      inert: config.use_vae ? [] : ['model.encoder_latent_input_proj.weight'],
+      dead: config.use_vae ? [] : ['model.encoder_latent_input_proj.weight'], // its input is zero
       parameters:
         state === undefined
           ? undefined

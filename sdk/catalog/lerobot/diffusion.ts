@@ -11,6 +11,7 @@ import {
   policyModule,
   stateProblems,
   undescribed,
+  type ImageSizes,
   type PolicyDescription,
   type PolicyFacts,
   type PolicyModule,
@@ -126,7 +127,7 @@ export function diffusion(description: PolicyDescription): PolicyFacts {
   const vision = torchvisionResnet(config.vision_backbone, norm, ['0', '1', '4', '5', '6', '7'])
   const points = config.spatial_softmax_num_keypoints
   const encoders = config.use_separate_rgb_encoder_per_camera
-    ? description.cameras.map((_, index) => `diffusion.rgb_encoder.${String(index)}`)
+    ? Array.from({ length: cameras }, (_, index) => `diffusion.rgb_encoder.${String(index)}`)
     : ['diffusion.rgb_encoder']
   const seen = seenSize(config, sizes === undefined ? undefined : Object.values(sizes)[0])
   const condition =
@@ -276,7 +277,7 @@ function unet(config: DiffusionConfig, actions: number, condition: number): Para
 function diffusionProblems(
   config: DiffusionConfig,
   state: number | undefined,
-  sizes: Readonly<Record<string, readonly [number, number]>> | undefined,
+  sizes: ImageSizes | undefined,
 ): Problem[] {
   const problems = stateProblems('diffusion', state)
   const say = (field: string, message: string): void => {

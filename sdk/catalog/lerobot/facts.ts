@@ -16,14 +16,16 @@ export interface PolicyDescription {
   /** Fields of the policy's configuration, by LeRobot's names; what is left out has LeRobot's default. */
   readonly config: Readonly<Record<string, unknown>>
   readonly cameras: readonly string[]
-  /** Height and width of each camera's images in pixels, as the dataset has them. */
-  readonly imageSizes: Maybe<Readonly<Record<string, readonly [number, number]>>>
+  /** Camera -> height and width of its images in pixels, as the dataset has them. */
+  readonly imageSizes: Maybe<ImageSizes>
   /** Width of the proprioception; 0: there is none. */
   readonly stateDim: Maybe<number>
   readonly actionDim: Maybe<number>
   /** SmolVLA: the configuration of the vision-language model that `vlm_model_name` names, where it is not the published one. */
   readonly base?: Maybe<Readonly<Record<string, unknown>>>
 }
+
+export type ImageSizes = Readonly<Record<string, readonly [number, number]>>
 
 /** A persistent buffer: it stands in the state dict beside the parameters. */
 export interface StateBuffer {
@@ -38,15 +40,13 @@ export interface AttentionFacts {
   readonly headDim: number
 }
 
-export interface PolicyModule extends Omit<ModuleFacts, 'name'> {
-  readonly name: string
+/** `dead`: no loss depends on them, so that their gradient is none or zero. */
+export interface PolicyModule extends ModuleFacts {
   /**
    * Submodules outside of the blocks that are called through `forward`, so that each can be a sharding unit. Live parameters that lie
    * neither in a block nor in one of these belong to the unit of the whole policy.
    */
   readonly units: readonly string[]
-  /** Patterns of live parameters whose gradient is exactly zero under this configuration: they have no influence on the loss. */
-  readonly inert: readonly string[]
   /** LeRobot freezes the whole module under this configuration. */
   readonly frozen: boolean
   /** Patterns of parameters that LeRobot freezes in a module that trains. */
@@ -160,7 +160,6 @@ export function policyModule(
     dead: [],
     blocks: [],
     liveBlocks: [],
-    inert: [],
     frozen: false,
     frozenParts: [],
     buffers: [],
@@ -263,9 +262,4 @@ export function siglip(config: {
     )
   }
   return [...parameters, ...normLayer('post_layernorm', width)]
-}
-
-/** Whether everything is known. */
-export function allKnown<T>(values: readonly (T | undefined)[]): values is readonly T[] {
-  return values.every((value) => value !== undefined)
 }

@@ -178,15 +178,15 @@ export function piModules(config: PiConfig, adaptive: boolean): PolicyModule[] {
     policyModule({
       name: 'language',
       patterns: [`${trunk}.*`, `${paligemma}.lm_head.*`],
-      // Behind the last layer's keys and values nothing of the trunk reaches the loss.
+      // Of the last layer only keys and values reach the loss, by way of the expert.
       dead: [
         `${paligemma}.lm_head.*`,
+        `${last}.self_attn.q_proj.*`,
         `${last}.self_attn.o_proj.*`,
         `${last}.mlp.*`,
         `${last}.post_attention_layernorm.*`,
         `${trunk}.norm.*`,
       ],
-      inert: [`${last}.self_attn.q_proj.*`],
       blocks: [piJoint.trunk],
       liveBlocks: [language.layers],
       units: [`${trunk}.embed_tokens`, `${trunk}.norm`],

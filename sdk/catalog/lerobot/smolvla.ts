@@ -309,21 +309,16 @@ function smolvlaModules(
 
   // The deepest trunk layer whose keys and values the expert sees; what comes behind them reaches no loss.
   const last = expertLayers === undefined || every === undefined ? undefined : (expertLayers - 1) * every
-  const behind = (layer: string): string[] => [
-    `${layer}.self_attn.o_proj.*`,
-    `${layer}.mlp.*`,
-    `${layer}.post_attention_layernorm.*`,
-  ]
   const dead: string[] = [`${vlm}.lm_head.*`, `${trunk}.norm.*`]
-  const inert: string[] = []
   const frozenParts: string[] = [`${vlm}.lm_head.*`, `${trunk}.norm.*`]
   if (base?.tied === true) dead.shift() // the head is the embedding
   if (last !== undefined && layers !== undefined) {
     const deepest = `${trunk}.layers.${String(last)}`
-    dead.push(...behind(deepest))
-    // Attending jointly, its queries are part of one product with the expert's, which gives them zeros for a gradient.
-    if (attendsJointly(config, last)) inert.push(`${deepest}.self_attn.q_proj.*`)
-    else dead.push(`${deepest}.self_attn.q_proj.*`)
+    dead.push(
+      ...['self_attn.q_proj', 'self_attn.o_proj', 'mlp', 'post_attention_layernorm'].map(
+        (part) => `${deepest}.${part}.*`,
+      ),
+    )
     for (let layer = last + 1; layer < layers; layer++) dead.push(`${trunk}.layers.${String(layer)}.*`)
     frozenParts.push(`${trunk}.layers.${String(layers - 1)}.*`)
     if (layers !== expertLayers) frozenParts.push(`${trunk}.layers.${String(layers - 2)}.*`)
@@ -362,7 +357,6 @@ function smolvlaModules(
       name: 'language',
       patterns: [`${trunk}.*`, `${vlm}.lm_head.*`],
       dead,
-      inert,
       blocks: [`${trunk}.layers.*`],
       liveBlocks: [last === undefined ? undefined : last + 1],
       units: [`${trunk}.embed_tokens`, `${trunk}.norm`],
@@ -445,7 +439,10 @@ function smolvlaProblems(
     problems.push({ field, message })
   }
   if (notUnderstood)
-    say('vlm_model_name', `${config.vlm_model_name} has a config that SmolVLA cannot be built on: model_type 'smolvlm' is needed.`)
+    say(
+      'vlm_model_name',
+      `${config.vlm_model_name} has a config that SmolVLA cannot be built on: model_type 'smolvlm' is needed.`,
+    )
   if (config.use_delta_joint_actions_aloha)
     say('use_delta_joint_actions_aloha', 'LeRobot has not ported use_delta_joint_actions_aloha and refuses it.')
   if (layers === undefined || expertLayers === undefined || every === undefined) return problems

@@ -10,6 +10,7 @@ import {
   known,
   policyModule,
   undescribed,
+  type ImageSizes,
   type PolicyDescription,
   type PolicyFacts,
   type PolicyModule,
@@ -306,7 +307,7 @@ export function xvla(description: PolicyDescription): PolicyFacts {
       unexpected: [
         {
           pattern: `${languageModel}.final_logits_bias`,
-          because: "a buffer of the text decoder, which X-VLA does not have",
+          because: 'a buffer of the text decoder, which X-VLA does not have',
         },
       ],
       tied: [tiedEmbedding],
@@ -400,7 +401,7 @@ function xvlaModules(
       liveBlocks: [config.depth],
       units: ['vlm_proj', 'aux_visual_proj', 'norm'].map((name) => `${transformer}.${name}`),
       // It projects every image but the first.
-      inert: images > 1 ? [] : [`${transformer}.aux_visual_proj.*`],
+      dead: images > 1 ? [] : [`${transformer}.aux_visual_proj.*`],
       frozen: !config.train_policy_transformer,
       parameters: florence && [
         ...Array.from({ length: config.depth }, (_, index) => layer(`${transformer}.blocks.${String(index)}`)).flat(),
@@ -506,10 +507,8 @@ function bartEncoder({ vocab, width, layers, hidden, textPositions }: Florence):
   return parameters
 }
 
-type Sizes = Readonly<Record<string, readonly [number, number]>>
-
 /** Cells of the last map, and one token for their mean; undefined where the images' size is not known or not one. */
-function tokensPerImage(config: XvlaConfig, florence: Florence, sizes: Sizes | undefined): number | undefined {
+function tokensPerImage(config: XvlaConfig, florence: Florence, sizes: ImageSizes | undefined): number | undefined {
   const image = config.resize_imgs_with_padding ?? Object.values(sizes ?? {})[0]
   if (image === undefined) return undefined
   const side = (pixels: number): number =>
@@ -522,7 +521,7 @@ function tokensPerImage(config: XvlaConfig, florence: Florence, sizes: Sizes | u
 
 function lengthProblems(
   config: XvlaConfig,
-  sizes: Sizes | undefined,
+  sizes: ImageSizes | undefined,
   images: number,
   perImage: number | undefined,
 ): Problem[] {
@@ -560,11 +559,17 @@ function xvlaProblems(
   if (config.use_proprio && state === 0)
     say('use_proprio', "use_proprio shows the robot's state to X-VLA; the data names none.")
   if (config.use_proprio && state !== undefined && state > stateWidth)
-    say('max_state_dim', `The state has ${state} dimensions, max_state_dim is ${stateWidth}: LeRobot cuts off the rest in silence.`)
+    say(
+      'max_state_dim',
+      `The state has ${state} dimensions, max_state_dim is ${stateWidth}: LeRobot cuts off the rest in silence.`,
+    )
   if (actions !== undefined) {
     const { real } = actionModes[config.action_mode]
     if (real === null && actions > actionWidth)
-      say('max_action_dim', `The action has ${actions} dimensions, max_action_dim is ${actionWidth}: LeRobot cuts off the rest in silence.`)
+      say(
+        'max_action_dim',
+        `The action has ${actions} dimensions, max_action_dim is ${actionWidth}: LeRobot cuts off the rest in silence.`,
+      )
     if (real !== null && !real.some((width) => width === actions))
       say(
         'action_mode',
@@ -579,6 +584,9 @@ function xvlaProblems(
       `action_mode '${config.action_mode}' writes to the state's dimension ${smallest[config.action_mode] - 1}: max_state_dim (${stateWidth}) must be at least ${smallest[config.action_mode]}.`,
     )
   if (config.action_mode === 'so101_bimanual' && stateWidth !== 12 && stateWidth !== 20)
-    say('max_state_dim', `action_mode 'so101_bimanual' takes states of 12 or 20 dimensions: max_state_dim is ${stateWidth}.`)
+    say(
+      'max_state_dim',
+      `action_mode 'so101_bimanual' takes states of 12 or 20 dimensions: max_state_dim is ${stateWidth}.`,
+    )
   return problems
 }
