@@ -1,6 +1,7 @@
 /** What the schemas cannot see: names that other parts of the declaration, or the catalog, define. Works on half-broken declarations. */
 import { gpuNames } from '../catalog/gpus.ts'
-import { policyFamily, type PolicyFamily } from '../catalog/policies.ts'
+import { findPolicy } from '../catalog/lerobot/index.ts'
+import { findLoop } from '../catalog/lerobot/loop.ts'
 import type { DeclarationPath, Finding } from '../finding/finding.ts'
 import { declareFinding, renameFix, setFix } from './findings.ts'
 import { keysAt, listAt, pathText, valueAt } from './plain.ts'
@@ -19,18 +20,30 @@ function moduleNames(root: unknown): readonly string[] | undefined {
 function cameraNames(root: unknown): readonly string[] | undefined {
   if (valueAt(root, ['model', 'kind']) === 'openvla') return ['primary']
   const names = listAt(root, ['model', 'cameras']).filter((name) => typeof name === 'string')
-  return names.length > 0 ? names : policyOf(root)?.cameras
+  const published = findLoop(policyType(root) ?? '')?.cameras ?? []
+  return names.length > 0 ? names : published.length > 0 ? published : undefined
 }
 
-/** What the catalog knows of the declared LeRobot policy. */
-function policyOf(root: unknown): PolicyFamily | undefined {
+/** LeRobot's name of the declared policy. */
+function policyType(root: unknown): string | undefined {
   const type = valueAt(root, ['model', 'type'])
-  return valueAt(root, ['model', 'kind']) === 'policy' && typeof type === 'string' ? policyFamily(type) : undefined
+  return valueAt(root, ['model', 'kind']) === 'policy' && typeof type === 'string' ? type : undefined
 }
 
 function policyModules(root: unknown): readonly string[] | undefined {
   const own = keysAt(root, ['model', 'modules'])
-  return own.length > 0 ? own : policyOf(root)?.modules
+  if (own.length > 0) return own
+  const config = valueAt(root, ['model', 'config'])
+  const open = { unknown: true } as const
+  return findPolicy(policyType(root) ?? '')
+    ?.describe({
+      config: typeof config === 'object' && config !== null ? (config as Readonly<Record<string, unknown>>) : {},
+      cameras: cameraNames(root) ?? [],
+      imageSizes: open,
+      stateDim: open,
+      actionDim: open,
+    })
+    .modules.map(({ name }) => name)
 }
 
 function unknownNames(

@@ -50,6 +50,11 @@ export interface PolicyOptions<Cameras extends readonly string[] = readonly stri
    */
   readonly padding?: 'masked' | 'counted'
   /**
+   * Batch normalisation that would learn its statistics from each micro-batch: refused, or its statistics frozen.
+   * @default 'refuse'
+   */
+  readonly batchNorm?: 'refuse' | 'frozen'
+  /**
    * Statistics of states and actions: those of the dataset, or those of the pretrained policy directory.
    * @default 'dataset'
    */
@@ -89,13 +94,33 @@ export interface PolicyModel extends PolicyOptions {
   readonly modules?: Readonly<Record<string, ModulePatterns>>
 }
 
-interface PolicyTraits {
-  readonly act: Record<'vision', Traits>
-  readonly diffusion: Record<'vision', Traits>
-  readonly smolvla: Record<'vision', Traits>
-  readonly pi0: Record<'vision', Traits>
-  readonly pi05: Record<'vision', Traits>
-  readonly xvla: Record<'vision', Traits>
+interface Blocks {
+  readonly blocks: true
+  readonly linears: true
+}
+interface Plain {
+  readonly blocks: false
+  readonly linears: true
+}
+/** Of which a config decides whether there is one. */
+type Open = Traits
+
+interface JointTraits {
+  readonly vision: Blocks
+  readonly projector: Plain
+  readonly language: Blocks
+  readonly expert: Blocks
+  readonly heads: Plain
+}
+
+/** What the compiler knows of the modules of each policy; a test holds it equal to the catalog. */
+export interface PolicyTraits {
+  readonly act: Readonly<Record<'vision' | 'projector' | 'vae' | 'encoder' | 'decoder' | 'heads', Open>>
+  readonly diffusion: Readonly<Record<'vision' | 'projector' | 'unet', Open>>
+  readonly smolvla: JointTraits
+  readonly pi0: JointTraits
+  readonly pi05: JointTraits
+  readonly xvla: Readonly<Record<'vision' | 'projector' | 'language' | 'policy' | 'softPrompts' | 'heads', Open>>
 }
 type PolicyType = keyof PolicyTraits
 
@@ -169,6 +194,7 @@ export const policySchema = z.strictObject({
   state: z.boolean().exactOptional(),
   chunk: positive.exactOptional(),
   padding: z.enum(['masked', 'counted']).exactOptional(),
+  batchNorm: z.enum(['refuse', 'frozen']).exactOptional(),
   statistics: z.enum(['dataset', 'inherited']).exactOptional(),
   config: jsonRecord.exactOptional(),
   modules: z

@@ -120,6 +120,7 @@ const policyModel = z.strictObject({
   padding: z.enum(['masked', 'counted']), // actions beyond the end of an episode
   /** How the loss is reduced over all processes: per element, term by term, or LeRobot's mean weighted by the count of valid elements. */
   loss: z.enum(['perElement', 'terms', 'validCount']),
+  batchNorm: z.enum(['refuse', 'frozen']), // layers that would learn their statistics from each micro-batch
   statistics: z.enum(['dataset', 'inherited']), // those of the dataset, or of the pretrained policy directory
 })
 

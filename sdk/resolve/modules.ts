@@ -12,7 +12,7 @@ import { isKnown, type DType, type Pipeline, type PlanModel, type PlanModule, ty
 import { everTrains, phases, schedulePhrase } from './freeze.ts'
 import { lockedWeights } from './model.ts'
 import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
-import { policyModules } from './policy.ts'
+import { frozenByLerobot, policyModules, policyRecipe } from './policy.ts'
 import { below } from './run.ts'
 
 /** Every module of the model, whether the user named it or not. */
@@ -34,9 +34,9 @@ export function resolveModules(
 }
 
 /** The modules of a model, as the catalog or the declaration describes them. */
-export function describeModules(declared: Model, model: PlanModel, lock: Lock | undefined): readonly ModuleFacts[] {
+export function describeModules(declared: Model, model: PlanModel): readonly ModuleFacts[] {
   if (model.family !== 'lerobot') return modelModules(model)
-  return declared.kind === 'policy' ? policyModules(declared, model, lock) : []
+  return declared.kind === 'policy' ? policyModules(declared, model) : []
 }
 
 function resolveModule(
@@ -57,8 +57,11 @@ function resolveModule(
   const openvla = model.family === 'openvla'
   book.note(place, path, 'catalog', `Module of ${modelName(model)}.`)
 
-  const freeze = phases(options.freeze, training.updates)
-  if (options.freeze === undefined)
+  const asleep =
+    options.freeze === undefined && options.lr === undefined && options.adapt === undefined && frozen(model, facts.name)
+  const freeze = phases(asleep ? 'always' : options.freeze, training.updates)
+  if (asleep) book.note([...place, 'freeze'], [...path, 'freeze'], 'recipe', 'LeRobot freezes it by default.')
+  else if (options.freeze === undefined)
     book.note([...place, 'freeze'], [...path, 'freeze'], 'default', 'Trains from the first update on.')
   else {
     const from = typeof options.freeze === 'string' ? 'declared' : 'derived'
@@ -66,7 +69,7 @@ function resolveModule(
   }
   const trains = everTrains(freeze, training.updates)
   const adapt = resolveAdapt(options, place, path, book)
-  const recipe = openvla ? (adapt !== null || facts.name === 'action' ? openvlaLora : openvlaRecipe) : undefined
+  const recipe = publishedRecipe(model, facts.name, adapt !== null)
   const lr = resolveLr(declaration, options, trains, recipe, place, path, book)
   const dtype = at.choose<DType>('dtype', options.dtype, () => defaultDtype(hardware))
   const baseTrains = trains && adapt === null
@@ -98,6 +101,26 @@ function resolveModule(
 function modelName(model: PlanModel): string {
   if (model.family === 'lerobot') return `LeRobot's ${model.type}`
   return model.family === 'openvla' ? 'OpenVLA' : 'the composed VLA'
+}
+
+function frozen(model: PlanModel, name: string): boolean {
+  return model.family === 'lerobot' && frozenByLerobot(model, name)
+}
+
+/** What the module was published with. */
+function publishedRecipe(
+  model: PlanModel,
+  name: string,
+  adapted: boolean,
+): { readonly lr: number; readonly weightDecay: number; readonly source: string } | undefined {
+  if (model.family === 'openvla') return adapted || name === 'action' ? openvlaLora : openvlaRecipe
+  const recipe = model.family === 'lerobot' ? policyRecipe(model) : undefined
+  if (recipe === undefined) return undefined
+  return {
+    lr: recipe.lr * (recipe.lrFactors[name] ?? 1),
+    weightDecay: recipe.weightDecay * (recipe.weightDecayFactors[name] ?? 1),
+    source: recipe.source,
+  }
 }
 
 /** Why the parameters of a module are not known: what they depend on is not, or the catalog does not describe its parts. */

@@ -1,17 +1,22 @@
 /** A LeRobot policy in the Plan. */
-import { policyFamily, type PolicyConfig, type PolicyFamily } from '../catalog/policies.ts'
+import { baseFields, type NormalizationMode } from '../catalog/lerobot/fields.ts'
+import type { PolicyFacts, PolicyModule, PolicyRecipe } from '../catalog/lerobot/facts.ts'
+import { findPolicy } from '../catalog/lerobot/index.ts'
+import { findLoop } from '../catalog/lerobot/loop.ts'
 import type { ModuleFacts } from '../catalog/model.ts'
 import type { ModulePatterns, PolicyModel } from '../declare/policies.ts'
 import type { Lock } from '../lock/lock.ts'
-import { isKnown, type PlanDataset, type PolicyPlanModel, type Unknown } from '../plan/plan.ts'
+import { isKnown, type Pipeline, type PlanDataset, type PolicyPlanModel, type Unknown } from '../plan/plan.ts'
 import { commonWidth } from './data.ts'
 import { lockedWeights, noteActionDim } from './model.ts'
 import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
 import { below } from './run.ts'
 
+type Config = PolicyPlanModel['config']
+
 /** The cameras of the published policy, where the declaration names none. */
 export function policyCameras({ type }: PolicyModel): readonly string[] {
-  return policyFamily(type)?.cameras ?? []
+  return findLoop(type)?.cameras ?? []
 }
 
 /** A LeRobot policy: what its configuration is made with, and what the run does that LeRobot does not. */
@@ -22,49 +27,37 @@ export function resolvePolicy(
   book: Notebook,
 ): PolicyPlanModel {
   const at = below(book, ['model'], ['model'])
-  const family = policyFamily(model.type)
+  const published = findLoop(model.type)
   const catalog = <T>(value: T, reason: string): Choice<T> => ({ value, from: 'catalog', reason })
-  const actionDim = commonWidth(datasets, 'actionDim')
-  noteActionDim(actionDim, book)
-  const stateDim = model.state === false ? 0 : commonWidth(datasets, 'stateDim')
-  book.note(
-    ['model', 'stateDim'],
-    ['model', 'state'],
-    model.state === false ? 'declared' : isKnown(stateDim) ? 'lock' : 'derived',
-    model.state === false ? 'No proprioception.' : 'Width of the proprioception in the data.',
-  )
   for (const field of ['family', 'type'] as const) book.note(['model', field], ['model'], 'declared', 'As declared.')
-  const cameras = at.choose('cameras', model.cameras, () =>
-    catalog(policyCameras(model), `The cameras of the published ${model.type}.`),
-  )
-  const config = effectiveConfig(model, family, lock)
-  const chunk = at.choose<number | Unknown>('chunk', model.chunk, () => {
-    const field = family?.chunkField ?? 'chunk_size'
-    const size = config[field]
-    return typeof size === 'number'
-      ? catalog(size, `LeRobot's ${field} of ${model.type}.`)
-      : derived(unknown(`nothing says the ${field} of ${model.type}`), 'Not known.')
-  })
-  const steps = config['n_obs_steps']
-  book.note(
-    ['model', 'observationSteps'],
-    ['model', 'config'],
-    model.config?.['n_obs_steps'] === undefined ? 'catalog' : 'declared',
-    "LeRobot's n_obs_steps.",
-  )
+  const config = resolveConfig(model, lock, book)
+  const description = {
+    config,
+    cameras: at.choose('cameras', model.cameras, () =>
+      catalog(policyCameras(model), `The cameras of the published ${model.type}.`),
+    ),
+    imageSizes: imageSizes(datasets),
+    ...widths(model, datasets, book),
+  }
+  const facts = findPolicy(model.type)?.describe(description)
+  for (const field of ['chunk', 'observationSteps', 'visual', 'loss'])
+    book.note(
+      ['model', field],
+      ['model', ...(field === 'chunk' ? ['chunk'] : [])],
+      field === 'chunk' && model.chunk !== undefined ? 'declared' : 'catalog',
+      field === 'chunk' && model.chunk !== undefined ? 'As declared.' : `LeRobot's ${model.type}.`,
+    )
   book.note(
     ['model', 'imageSizes'],
     ['data'],
     'lock',
     'As the dataset has them; the policy resizes where it needs another size.',
   )
-  const trained = `${model.type} is trained so in LeRobot.`
   return {
     family: 'lerobot',
     type: model.type,
     plugin: at.choose<string | null>('plugin', model.plugin, () => byDefault(null, "LeRobot's own.")),
-    cameras: [...cameras],
-    config: declaredConfig(model, family, chunk, book),
+    config,
     weights: at.choose(
       'weights',
       model.weights === undefined
@@ -72,77 +65,114 @@ export function resolvePolicy(
         : { source: model.weights, revision: model.revision ?? null, layout: 'lerobot' as const },
       () => byDefault(null, 'LeRobot initialises it.'),
     ),
-    chunk,
-    observationSteps: typeof steps === 'number' ? steps : 1,
-    stateDim,
-    actionDim,
-    imageSizes: imageSizes(datasets),
-    visual: at.take('visual', catalog(family?.normalization.visual ?? 'identity', trained)),
+    chunk: facts?.chunk ?? model.chunk ?? unknown(`the catalog does not describe the policy '${model.type}'`),
+    observationSteps:
+      facts?.observationSteps ?? (typeof config['n_obs_steps'] === 'number' ? config['n_obs_steps'] : 1),
+    visual: visualOf(facts?.normalization.VISUAL),
     padding: at.choose('padding', model.padding, () =>
       byDefault('masked', 'Actions beyond the end of an episode are no demonstrations.'),
     ),
-    loss: at.take(
-      'loss',
-      family === undefined
-        ? derived('validCount', "LeRobot's mean, weighted by the count of valid elements: its terms are not known.")
-        : catalog(family.loss, "Reduced over all processes as LeRobot's loss is made."),
+    loss: published?.loss ?? 'validCount',
+    batchNorm: at.choose('batchNorm', model.batchNorm, () =>
+      byDefault('refuse', 'Statistics of micro-batches would make the result depend on how a batch is split.'),
     ),
     statistics: at.choose('statistics', model.statistics, () => byDefault('dataset', "The dataset's own.")),
+    cameras: [...description.cameras],
+    imageSizes: description.imageSizes,
+    stateDim: description.stateDim,
+    actionDim: description.actionDim,
   }
 }
 
+/** What the catalog knows of the policy of a plan. */
+export function policyFacts(model: PolicyPlanModel): PolicyFacts | undefined {
+  return findPolicy(model.type)?.describe(model)
+}
+
 /** The modules of a policy: those that the declaration names, or those of the catalog. */
-export function policyModules(model: PolicyModel, plan: PolicyPlanModel, lock: Lock | undefined): ModuleFacts[] {
-  const family = policyFamily(model.type)
-  if (model.modules !== undefined) return Object.entries(model.modules).map(ownModule)
-  if (family === undefined) return []
-  return family.describe({
-    config: effectiveConfig(model, family, lock),
-    cameras: plan.cameras.length,
-    stateDim: isKnown(plan.stateDim) ? plan.stateDim : undefined,
-    actionDim: isKnown(plan.actionDim) ? plan.actionDim : undefined,
-  })
+export function policyModules(declared: PolicyModel, model: PolicyPlanModel): readonly ModuleFacts[] {
+  if (declared.modules !== undefined) return Object.entries(declared.modules).map(ownModule)
+  return policyFacts(model)?.modules ?? []
 }
 
 function ownModule([name, { parameters, blocks = [], dead = [] }]: [string, ModulePatterns]): ModuleFacts {
   return { name, patterns: parameters, blocks, dead, liveBlocks: blocks.map(() => undefined), parameters: undefined }
 }
 
-/** What sizes follow from: LeRobot's defaults, the pretrained policy's fields, the declared ones. */
-function effectiveConfig(model: PolicyModel, family: PolicyFamily | undefined, lock: Lock | undefined): PolicyConfig {
-  const pretrained =
-    model.weights === undefined ? undefined : lockedWeights(lock, model.weights, model.revision)?.config
-  const chunk = model.chunk === undefined ? {} : { [family?.chunkField ?? 'chunk_size']: model.chunk }
-  return { ...family?.defaults, ...pretrained, ...model.config, ...chunk }
+/** What LeRobot trains a policy with, and whether it freezes one of its modules. */
+export function policyRecipe(model: PolicyPlanModel): PolicyRecipe | undefined {
+  return policyFacts(model)?.recipe
 }
 
-/** The fields that LeRobot's configuration is given; the chunk brings how much of it is executed. */
-function declaredConfig(
+/** Whether LeRobot freezes the whole module under this configuration. */
+export function frozenByLerobot(model: PolicyPlanModel, name: string): boolean {
+  return policyFacts(model)?.modules.some((module: PolicyModule) => module.name === name && module.frozen) ?? false
+}
+
+/** LeRobot's modes of state and action in our words; undefined where the catalog does not describe the policy. */
+export function policyModes(
+  model: PolicyPlanModel,
+): { state: Pipeline['normalize']['state']; action: Pipeline['normalize']['action'] } | undefined {
+  const modes = policyFacts(model)?.normalization
+  return modes === undefined ? undefined : { state: ours[modes.STATE], action: ours[modes.ACTION] }
+}
+
+const ours: Readonly<Record<NormalizationMode, Pipeline['normalize']['state']>> = {
+  MEAN_STD: 'meanStd',
+  MIN_MAX: 'minMax',
+  QUANTILES: 'quantiles',
+  QUANTILE10: 'quantiles',
+  IDENTITY: 'identity',
+}
+
+/** LeRobot's trainer puts ImageNet's statistics in the place of the dataset's (`use_imagenet_stats`). */
+function visualOf(mode: NormalizationMode | undefined): PolicyPlanModel['visual'] {
+  return mode === undefined || mode === 'IDENTITY' ? 'identity' : 'imagenet'
+}
+
+function widths(
   model: PolicyModel,
-  family: PolicyFamily | undefined,
-  chunk: number | Unknown,
+  datasets: readonly PlanDataset[],
   book: Notebook,
-): PolicyPlanModel['config'] {
-  book.note(
-    ['model', 'config'],
-    ['model', 'config'],
-    model.config === undefined ? 'default' : 'declared',
-    model.weights === undefined ? "The rest is LeRobot's default." : "The rest is the pretrained policy's.",
+): Pick<PolicyPlanModel, 'stateDim' | 'actionDim'> {
+  const actionDim = commonWidth(datasets, 'actionDim')
+  noteActionDim(actionDim, book)
+  const stateDim = model.state === false ? 0 : commonWidth(datasets, 'stateDim')
+  const from = model.state === false ? 'declared' : isKnown(stateDim) ? 'lock' : 'derived'
+  const reason = model.state === false ? 'No proprioception.' : 'Width of the proprioception in the data.'
+  book.note(['model', 'stateDim'], ['model', 'state'], from, reason)
+  return { stateDim, actionDim }
+}
+
+/**
+ * The fields that LeRobot's configuration is given: the pretrained policy's, where the lock knows them, the declared ones, and the
+ * chunk, which brings how much of it is executed.
+ */
+function resolveConfig(model: PolicyModel, lock: Lock | undefined, book: Notebook): Config {
+  const family = findPolicy(model.type)
+  const loaded =
+    model.weights === undefined ? undefined : (lockedWeights(lock, model.weights, model.revision)?.config ?? undefined)
+  const pretrained = Object.entries(loaded ?? {}).filter(
+    ([name]) => name !== 'type' && !Object.hasOwn(baseFields, name) && !(family && Object.hasOwn(family.managed, name)),
   )
-  const config: PolicyPlanModel['config'] = { ...(model.config as PolicyPlanModel['config'] | undefined) }
-  if (model.chunk === undefined || !isKnown(chunk)) return config
-  config[family?.chunkField ?? 'chunk_size'] = chunk
-  const executed = family?.defaults['n_action_steps']
-  if (config['n_action_steps'] === undefined && (typeof executed !== 'number' || executed > chunk))
-    config['n_action_steps'] = chunk
+  const config = { ...Object.fromEntries(pretrained), ...model.config } as Config
+  const from = loaded !== undefined ? 'lock' : model.config === undefined ? 'default' : 'declared'
+  const rest = model.weights === undefined ? "LeRobot's defaults" : "the pretrained policy's fields"
+  book.note(['model', 'config'], ['model', 'config'], from, `Beside what is declared: ${rest}.`)
+  const field = findLoop(model.type)?.chunkField
+  if (model.chunk === undefined || field === undefined) return config
+  config[field] = model.chunk
+  const executed = config['n_action_steps'] ?? family?.fields['n_action_steps']?.default
+  if (model.config?.['n_action_steps'] === undefined && typeof executed === 'number' && executed > model.chunk)
+    config['n_action_steps'] = model.chunk
   return config
 }
 
-/** Per camera, where all datasets agree. */
+/** Per camera, as the first dataset has it that knows; unknown where one is not known. */
 function imageSizes(datasets: readonly PlanDataset[]): PolicyPlanModel['imageSizes'] {
   const sizes: Record<string, [number, number]> = {}
   for (const { cameras, cameraSizes } of datasets) {
-    if (!isKnown(cameraSizes)) return cameraSizes as Unknown
+    if (!isKnown(cameraSizes)) return derived(cameraSizes as Unknown, '').value
     for (const [camera, feature] of Object.entries(cameras)) {
       const size = (cameraSizes as Readonly<Record<string, [number, number]>>)[feature]
       if (size !== undefined) sizes[camera] ??= size

@@ -62,18 +62,18 @@ export function resolve(
         : resolveComposed(declared, datasets, lock, book)
   const hardware = resolveHardware(declaration, book)
   const parallel = resolveParallel(declaration, hardware, book)
-  const facts = describeModules(declared, model, lock)
+  const facts = describeModules(declared, model)
   const pipeline: Pipeline = {
     name: declaration.name,
     model,
     datasets,
-    normalize: resolveNormalize(declaration, model.actionDim, book),
+    normalize: resolveNormalize(declaration, model, book),
     augment: resolveAugment(declaration, book),
     loader: resolveLoader(declaration, book),
     modules: resolveModules(declaration, model, facts, hardware, parallel, lock, book),
     hardware,
     parallel,
-    training: resolveTraining(declaration, parallel.world, datasets, book),
+    training: resolveTraining(declaration, model, parallel.world, datasets, book),
     checkpoint: resolveCheckpoint(declaration, book),
     track: resolveTrack(declaration, book),
     evaluate: resolveEvaluate(declaration, chunkOf(model).chunk, book),

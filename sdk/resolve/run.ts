@@ -1,6 +1,6 @@
 /** What a run needs besides model, data and modules: hardware, parallelism, training, checkpoints, tracking, evaluation, exports. */
 import { findGpu } from '../catalog/gpus.ts'
-import { policyFamily } from '../catalog/policies.ts'
+import type { PolicyRecipe } from '../catalog/lerobot/facts.ts'
 import type { Duration } from '../declare/common.ts'
 import type { Declaration } from '../declare/pipeline.ts'
 import type { DeclarationPath } from '../finding/finding.ts'
@@ -8,6 +8,7 @@ import type { PlanPath } from '../plan/notes.ts'
 import { isKnown, type Pipeline, type PlanDataset, type PlanModel, type Unknown } from '../plan/plan.ts'
 import { grouped, toUpdates, working } from './duration.ts'
 import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
+import { policyModes, policyRecipe } from './policy.ts'
 
 /** GPUs or CPU processes. A GPU that the catalog lacks has unknown memory (VLA005 says so). */
 export function resolveHardware({ hardware }: Declaration, book: Notebook): Pipeline['hardware'] {
@@ -70,22 +71,26 @@ export function resolveParallel(
 /** The recipe. */
 export function resolveTraining(
   { training }: Declaration,
+  model: PlanModel,
   world: number,
   datasets: readonly PlanDataset[],
   book: Notebook,
 ): Pipeline['training'] {
   const at = below(book, ['training'], ['training'])
   const { updates, globalBatch, microBatch } = training
+  const recipe = model.family === 'lerobot' ? policyRecipe(model) : undefined
   for (const field of ['updates', 'globalBatch', 'microBatch']) at.declared(field)
   return {
     updates,
     globalBatch,
     microBatch,
     accumulation: accumulation(globalBatch, microBatch, world, book),
-    optimizer: resolveOptimizer(training.optimizer, book),
-    schedule: resolveSchedule(training.schedule, updates, book),
+    optimizer: resolveOptimizer(training.optimizer, recipe, book),
+    schedule: resolveSchedule(training.schedule, recipe, updates, book),
     clip: at.choose('clip', training.clip === 'none' ? null : training.clip, () =>
-      byDefault(1, 'The norm that OpenVLA, OpenVLA-OFT and openpi clip to.'),
+      recipe === undefined
+        ? byDefault(1, 'The norm that OpenVLA, OpenVLA-OFT and openpi clip to.')
+        : { value: recipe.clip, from: 'recipe', reason: recipe.source },
     ),
     seed: at.choose('seed', training.seed, () => byDefault(0, 'The default seed.')),
     skipNonFinite: at.choose('skipNonFinite', training.skipNonFinite, () =>
@@ -113,6 +118,7 @@ function accumulation(
 
 function resolveOptimizer(
   optimizer: Declaration['training']['optimizer'],
+  recipe: PolicyRecipe | undefined,
   book: Notebook,
 ): Pipeline['training']['optimizer'] {
   const at = below(book, ['training', 'optimizer'], ['training', 'optimizer'])
@@ -122,11 +128,15 @@ function resolveOptimizer(
     optimizer === undefined ? 'default' : 'declared',
     optimizer === undefined ? 'AdamW, as every published VLA recipe.' : 'As declared.',
   )
-  const betas = at.choose('betas', optimizer?.betas, () => byDefault([0.9, 0.999] as const, 'torch.optim.AdamW.'))
+  const published = <T>(value: T, otherwise: T): Choice<T> =>
+    recipe === undefined ? byDefault(otherwise, 'torch.optim.AdamW.') : { value, from: 'recipe', reason: recipe.source }
+  const betas = at.choose('betas', optimizer?.betas, () =>
+    published<readonly [number, number]>(recipe?.betas ?? [0.9, 0.999], [0.9, 0.999]),
+  )
   return {
     kind: 'adamw',
     betas: [betas[0], betas[1]],
-    eps: at.choose('eps', optimizer?.eps, () => byDefault(1e-8, 'torch.optim.AdamW.')),
+    eps: at.choose('eps', optimizer?.eps, () => published(recipe?.eps ?? 1e-8, 1e-8)),
     decayBiasAndNorm: at.choose('decayBiasAndNorm', optimizer?.decayBiasAndNorm, () =>
       byDefault(false, 'Biases and norms are not decayed.'),
     ),
@@ -135,11 +145,13 @@ function resolveOptimizer(
 
 function resolveSchedule(
   schedule: Declaration['training']['schedule'],
+  recipe: PolicyRecipe | undefined,
   updates: number,
   book: Notebook,
 ): Pipeline['training']['schedule'] {
   const path = ['training', 'schedule']
   const at = below(book, path, path)
+  if (schedule === undefined && recipe !== undefined) return publishedSchedule(recipe, updates, book)
   if (schedule === undefined) {
     book.note([...path, 'kind'], path, 'default', 'Constant, as OpenVLA was trained.')
     book.note([...path, 'warmup'], path, 'default', 'No warm-up.')
@@ -150,6 +162,27 @@ function resolveSchedule(
   if (schedule.kind === 'constant') return { kind: 'constant', warmup }
   const floor = at.choose('floor', schedule.floor, () => byDefault(0, 'Down to zero.'))
   return schedule.kind === 'cosine' ? { kind: 'cosine', warmup, floor } : { kind: 'linear', warmup, floor }
+}
+
+/** LeRobot's schedule of a policy, stretched over this run: its own is counted in updates of the published one. */
+function publishedSchedule(
+  { schedule, source }: PolicyRecipe,
+  updates: number,
+  book: Notebook,
+): Pipeline['training']['schedule'] {
+  const path = ['training', 'schedule']
+  book.note([...path, 'kind'], path, 'recipe', source)
+  const warmup =
+    schedule.kind === 'constant'
+      ? 0
+      : schedule.kind === 'cosine'
+        ? Math.min(schedule.warmup, Math.floor(updates / 2))
+        : Math.min(schedule.warmup, Math.round((schedule.warmup * updates) / schedule.decay))
+  book.note([...path, 'warmup'], path, 'recipe', source)
+  if (schedule.kind === 'constant') return { kind: 'constant', warmup }
+  const floor = schedule.kind === 'cosineDecay' ? schedule.floor : 0
+  book.note([...path, 'floor'], path, 'recipe', source)
+  return { kind: 'cosine', warmup, floor }
 }
 
 function validateEvery(
@@ -270,14 +303,11 @@ export function resolveLaunch({ launch }: Declaration, book: Notebook): Pipeline
 }
 
 /** Normalisation. OpenVLA's family: quantiles, clipped, the last action dimension (the gripper) as it is. */
-export function resolveNormalize(
-  { normalize, model }: Declaration,
-  actionDim: PlanModel['actionDim'],
-  book: Notebook,
-): Pipeline['normalize'] {
+export function resolveNormalize({ normalize }: Declaration, model: PlanModel, book: Notebook): Pipeline['normalize'] {
   const at = below(book, ['normalize'], ['normalize'])
-  const openvla = model.kind === 'openvla'
-  const policy = model.kind === 'policy' ? policyFamily(model.type)?.normalization : undefined
+  const openvla = model.family === 'openvla'
+  const { actionDim } = model
+  const policy = model.family === 'lerobot' ? policyModes(model) : undefined
   const recipe = <T>(value: T, reason: string): Choice<T> => ({ value, from: 'recipe', reason })
   const action = at.choose('action', normalize?.action, () =>
     openvla
@@ -316,7 +346,7 @@ export function resolveNormalize(
           derived(unknown(actionDim.because), 'The width of the actions is not known.'),
         ),
     clip: at.choose('clip', normalize?.clip, () =>
-      action === 'quantiles' && model.kind !== 'policy'
+      action === 'quantiles' && model.family !== 'lerobot'
         ? byDefault(true, 'What lies outside the quantiles is clipped to [-1, 1], as OpenVLA does.')
         : byDefault(false, 'Nothing lies outside, or what does is meant.'),
     ),

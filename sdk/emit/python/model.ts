@@ -74,6 +74,9 @@ function policy(document: Document, project: Project, model: PolicyPlanModel): v
           ? { keyword: 'imagenet_statistics', value: bool(true), comment: at('visual') }
           : undefined,
         { keyword: 'padding', value: str(model.padding), comment: at('padding') },
+        model.batchNorm === 'frozen'
+          ? { keyword: 'batch_norm', value: str('frozen'), comment: at('batchNorm') }
+          : undefined,
         model.statistics === 'inherited'
           ? { keyword: 'statistics', value: str('inherited'), comment: at('statistics') }
           : undefined,

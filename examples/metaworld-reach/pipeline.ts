@@ -1,0 +1,35 @@
+import { act, cpus, defineVLAPipeline, lerobot, lerobotDataset, simulation, torchrun } from 'vla-pipeline'
+
+// LeRobot's ACT with a small ResNet, on demonstrations of noisy experts: `npm run demo:act`.
+export default defineVLAPipeline({
+  name: 'metaworld-reach',
+  model: act({
+    cameras: ['front'],
+    chunk: 16,
+    config: {
+      pretrained_backbone_weights: null,
+      dim_model: 128,
+      n_heads: 4,
+      dim_feedforward: 256,
+      n_encoder_layers: 2,
+      n_vae_encoder_layers: 1,
+    },
+  }),
+  // python record.py --task reach-v3=300 --out data/reach
+  data: lerobotDataset({ root: 'data/reach', holdout: [0, 1, 2, 3] }),
+  cameras: { front: 'observation.image' },
+  normalize: { constant: 'pass' },
+  hardware: cpus({ processes: 2 }),
+  training: { updates: 4_000, globalBatch: 64, microBatch: 32, lr: 1e-3, weightDecay: 1e-4, seed: 7, validateEvery: 500 },
+  checkpoint: { every: 1_000, keep: 2 },
+  evaluate: simulation({
+    env: 'metaworld',
+    tasks: ['reach-v3'],
+    episodes: 50,
+    maxSteps: 100,
+    imageSize: 64,
+    actionSteps: 4,
+  }),
+  export: [lerobot()],
+  launch: [torchrun()],
+})
