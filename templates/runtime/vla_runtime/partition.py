@@ -261,12 +261,15 @@ class Partition:
         return [list(stack) for stack in self._live_blocks[module]]
 
     def roots(self, module: str) -> list[str]:
-        """Names of the largest submodules that hold parameters of this module only, in the model's order."""
+        """Names of the largest submodules that hold parameters of this module only, in the model's order.
+
+        Submodules that are never called as such, lists and those with the attribute `is_container`, are passed over for their children.
+        """
         found: list[str] = []
         for name, child in self.model.named_modules():
             name = plain_name(f"{name}.")[:-1]
             owners = {self.owner(f"{name}.{n}" if name else n) for n, _ in child.named_parameters()}
-            container = isinstance(child, nn.ModuleList | nn.ModuleDict)
+            container = isinstance(child, nn.ModuleList | nn.ModuleDict) or getattr(child, "is_container", False)
             inside = any(f"{name}.".startswith(f"{root}.") for root in found)
             if name and owners == {module} and not container and not inside:
                 found.append(name)

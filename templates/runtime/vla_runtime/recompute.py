@@ -13,16 +13,19 @@ def add_recompute(model: nn.Module, partition: Partition) -> None:
     is kept, so that dropout draws the same mask twice; noise for flow matching is an input of the model and never drawn inside.
     Keys of the state dict do not change, and `Partition` speaks of parameters without the wrapper's name.
 
-    A module without blocks is recomputed as a whole.
+    A module without blocks is recomputed as a whole. A block that runs inside the forward of another (its attribute `runs_inside`) is
+    recomputed with that one, and not a third time by itself.
     """
+    chosen: dict[str, nn.Module] = {}
     for module in partition.modules.values():
         if module.recompute == "none":
             continue
         names = [name for blocks in partition.blocks(module.name) for name in blocks] or partition.roots(module.name)
-        for name in names:
-            parent, _, child = name.rpartition(".")
-            owner = model.get_submodule(parent)
-            wrapped = checkpoint_wrapper(
-                owner.get_submodule(child), checkpoint_impl=CheckpointImpl.NO_REENTRANT, preserve_rng_state=True
-            )
-            setattr(owner, child, wrapped)
+        chosen |= {name: model.get_submodule(name) for name in names}
+    blocks = set(chosen.values())
+    for name, block in chosen.items():
+        if blocks.intersection(getattr(block, "runs_inside", ())):
+            continue
+        parent, _, child = name.rpartition(".")
+        wrapped = checkpoint_wrapper(block, checkpoint_impl=CheckpointImpl.NO_REENTRANT, preserve_rng_state=True)
+        setattr(model.get_submodule(parent), child, wrapped)

@@ -33,7 +33,8 @@ def shard(
     autocast.
 
     The roots of each module get an attribute `compute_dtype`; the model casts activations to it at their borders, and FSDP2 casts
-    no inputs (it would round time steps and masks too).
+    no inputs (it would round time steps and masks too). A model that leaves this to us says so by its attribute `cast_at_borders`:
+    floating inputs of each root are cast then, except of roots with `casts_own_inputs`.
 
     Args:
         model: built, possibly on the meta device; adapters and recompute wrappers in place.
@@ -49,7 +50,10 @@ def shard(
     _store(partition)
     for module in partition.modules.values():
         for root in partition.roots(module.name):
-            model.get_submodule(root).compute_dtype = module.compute_dtype  # pyright: ignore[reportArgumentType]
+            child = model.get_submodule(root)
+            child.compute_dtype = module.compute_dtype  # pyright: ignore[reportArgumentType]
+            if getattr(model, "cast_at_borders", False) and not getattr(child, "casts_own_inputs", False):
+                child.register_forward_pre_hook(_cast_inputs, with_kwargs=True)
     if strategy == "ddp":
         _replicate(model, mesh, partition)
     else:
@@ -58,6 +62,14 @@ def shard(
             if hasattr(model, method):
                 register_fsdp_forward_method(model, method)
         check_shards(partition, mesh)
+
+
+def _cast_inputs(module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def cast_one(value: Any) -> Any:
+        floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return value.to(module.compute_dtype) if floating else value
+
+    return tuple(map(cast_one, inputs)), {name: cast_one(value) for name, value in named.items()}
 
 
 def _store(partition: Partition) -> None:
@@ -80,12 +92,14 @@ def _store(partition: Partition) -> None:
 
 def _fully_shard(model: nn.Module, mesh: DeviceMesh, partition: Partition, reshard: bool, reduce: torch.dtype) -> None:
     tied = _tied_names(model)
+    blocks = {block for module in partition.modules for stack in partition.blocks(module) for block in stack}
     claimed: set[str] = set()
 
     def unit(name: str, module: Module, reshard_after_forward: bool) -> None:
         child = model.get_submodule(name)
         held = {f"{name}.{n}" for n in _parameter_names(child)} - claimed
-        if not held:
+        # A tied parameter with a name outside too goes to the root unit, and with it what else the submodule holds.
+        if not held or (name not in blocks and any(held & set(group) and not held >= set(group) for group in tied)):
             return
         claimed.update(held)
         policy = _policy(module.compute_dtype, reduce)

@@ -278,10 +278,10 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Where a tensor of the model comes from. `how`: read as it is, resampled to another grid, or only the first rows."""
+    """Where a tensor of the model comes from. `how`: read as it is, resampled to another grid, only the first rows, or transposed."""
 
     entry: _Entry
-    how: Literal["same", "resampled", "first rows"]
+    how: Literal["same", "resampled", "first rows", "transposed"]
     prefix: int = 0  # rows of a position embedding that belong to no patch
 
 
@@ -311,7 +311,7 @@ class WeightAudit:
         self,
         source: str,
         revision: str | None,
-        model: ComposedVLA,
+        model: nn.Module,
         *,
         part: str = "",
         allow_missing: Sequence[str] = (),
@@ -320,9 +320,9 @@ class WeightAudit:
     ) -> None:
         self.source, self.part = source, part
         self.directory = locate(source, revision)
-        entries = read_headers(self.directory)
+        entries = self._entries()
         wanted = _tensors(model, part)
-        layout = _Layout(model, part)
+        layout = self._layout(model, part)
         available: dict[str, _Entry] = {}
         for key, entry in entries.items():
             name = layout.name(_renamed(key, rename or {}), wanted)
@@ -332,11 +332,13 @@ class WeightAudit:
         self._plan: dict[str, _Wanted] = {}
         missing, shapes = [], []
         for name, tensor in wanted.items():
-            entry = available.get(name)
+            entry = available.get(name) or available.get(layout.stand_in(name))
             full = f"{part}.{name}" if part else name
             if entry is None:
                 if not layout.may_miss(name) and not _any(full, allow_missing):
                     missing.append(full)
+            elif layout.transposes(entry.key) and entry.shape[::-1] == tuple(tensor.shape):
+                self._plan[full] = _Wanted(entry, "transposed")
             elif entry.shape == tuple(tensor.shape):
                 self._plan[full] = _Wanted(entry, "same")
             elif how := layout.adapts(name, entry.shape, tuple(tensor.shape)):
@@ -348,13 +350,23 @@ class WeightAudit:
             for name, entry in available.items()
             if name not in wanted and not layout.may_surplus(name) and not _any(entry.key, allow_unexpected)
         ]
-        self._complain(missing, unexpected, shapes)
+        self._complain(missing, unexpected, shapes, layout.hint([entry.key for entry in available.values()]))
         self.names = frozenset(name for name, wanted in self._plan.items() if wanted.how != "first rows")
+
+    def _entries(self) -> dict[str, _Entry]:
+        """The tensors of the files."""
+        return read_headers(self.directory)
+
+    def _layout(self, model: nn.Module, part: str) -> "Layout":
+        """What names in the files mean for the model."""
+        return _ComposedLayout(cast(ComposedVLA, model), part)
 
     def _where(self) -> str:
         return f"The weights {self.source}" + (f" for {self.part}" if self.part else "")
 
-    def _complain(self, missing: Sequence[str], unexpected: Sequence[str], shapes: Sequence[str]) -> None:
+    def _complain(
+        self, missing: Sequence[str], unexpected: Sequence[str], shapes: Sequence[str], hint: str | None
+    ) -> None:
         if not (missing or unexpected or shapes):
             return
         lines = [f"{self._where()} ({self.directory}) do not fit the model."]
@@ -364,12 +376,13 @@ class WeightAudit:
                 lines += [f"    {name}" for name in names[:20]]
                 lines += [f"    and {len(names) - 20} more"] if len(names) > 20 else []
         lines.append(
-            "Nothing was loaded. Use weights of this architecture, or change the architecture in pipeline.ts to theirs."
+            hint
+            or "Nothing was loaded. Use weights of this architecture, or change the architecture in pipeline.ts to theirs."
         )
         raise UserError("\n".join(lines))
 
     @torch.no_grad()
-    def load(self, model: ComposedVLA, device: torch.device | None = None) -> None:
+    def load(self, model: nn.Module, device: torch.device | None = None) -> None:
         """Fills the model, each process reading only its part of each tensor. Files are read in order, each once.
 
         Args:
@@ -405,6 +418,9 @@ class WeightAudit:
             resample = cast(Callable[..., Tensor], resample_abs_pos_embed)
             _fill(tensor, resample(reader.get_tensor(entry.key), [grid, grid], num_prefix_tokens=before))
             return
+        if wanted.how == "transposed":
+            _fill(tensor, reader.get_tensor(entry.key).T)
+            return
         local, part = _local(tensor)
         if wanted.how == "first rows":
             rows = max(0, min(part[0].stop, entry.shape[0]) - part[0].start)
@@ -439,8 +455,44 @@ def _tensors(model: nn.Module, part: str) -> dict[str, Tensor]:
     return tensors
 
 
-class _Layout:
-    """What names in foreign files mean for a part of the model."""
+class Layout:
+    """What names in files mean for a model: here, that every name is the model's own."""
+
+    prefix = 0
+
+    def name(self, key: str, wanted: Mapping[str, Tensor]) -> str:
+        """The model's name of a key in the files."""
+        return key
+
+    def stand_in(self, name: str) -> str:
+        """The name of another tensor of the files that is read where the named one is not there; empty for none."""
+        return ""
+
+    def transposes(self, key: str) -> bool:
+        """Whether the files hold the transpose of the model's tensor under this key."""
+        return False
+
+    def may_miss(self, name: str) -> bool:
+        """Whether the files may lack it."""
+        return False
+
+    def may_surplus(self, name: str) -> bool:
+        """Whether the files may hold it though the model has no place for it."""
+        return False
+
+    def adapts(
+        self, name: str, file: tuple[int, ...], model: tuple[int, ...]
+    ) -> Literal["resampled", "first rows"] | None:
+        """Whether a tensor of another shape can be read, and how."""
+        return None
+
+    def hint(self, keys: Sequence[str]) -> str | None:
+        """What to do about files that do not fit, where more can be said than that they do not."""
+        return None
+
+
+class _ComposedLayout(Layout):
+    """What names in foreign files mean for a part of a composed VLA."""
 
     def __init__(self, model: ComposedVLA, part: str) -> None:
         self.tied = model.language_model.tied and part in ("", "language_model")

@@ -1,0 +1,244 @@
+"""LeRobot's pi0, pi0.5, SmolVLA and X-VLA at a size of some hundred thousand parameters, built offline.
+
+SmolVLA and X-VLA are small by their configs and a local directory. pi0 and pi0.5 have no option for their size, so `small` replaces
+what their modules build from; it must be in place whenever such a policy is built, reloading included.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from lerobot.configs.types import FeatureType, PolicyFeature
+from lerobot.policies.pi0 import modeling_pi0
+from lerobot.policies.pi0.configuration_pi0 import PI0Config
+from lerobot.policies.pi05 import modeling_pi05
+from lerobot.policies.pi05.configuration_pi05 import PI05Config
+from lerobot.policies.pretrained import PreTrainedPolicy
+from lerobot.policies.smolvla.configuration_smolvla import SmolVLAConfig
+from lerobot.policies.smolvla.modeling_smolvla import SmolVLAPolicy
+from lerobot.policies.xvla.configuration_xvla import XVLAConfig
+from lerobot.policies.xvla.modeling_xvla import XVLAPolicy
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import (
+    PreTrainedTokenizerFast,
+    SmolVLMConfig,
+    SmolVLMImageProcessor,
+    SmolVLMProcessor,
+    SmolVLMVideoProcessor,
+)
+
+CHUNK, ACTION, STATE, TOKENS, IMAGE = 6, 4, 3, 8, 32
+CAMERAS = ("front", "wrist")
+VOCABULARY = 300
+TYPES = ("pi0", "pi05", "smolvla", "xvla")
+DEPTH = 3
+
+
+def features(action: int = ACTION, state: int = STATE, image: int = IMAGE) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Input and output features."""
+    inputs = {f"observation.images.{name}": PolicyFeature(FeatureType.VISUAL, (3, image, image)) for name in CAMERAS}
+    inputs["observation.state"] = PolicyFeature(FeatureType.STATE, (state,))
+    return inputs, {"action": PolicyFeature(FeatureType.ACTION, (action,))}
+
+
+# pi0 and pi0.5
+
+
+def _gemma(variant: str) -> modeling_pi0.GemmaConfig:
+    width, inner = (32, 48) if variant == "gemma_2b" else (16, 32)
+    return modeling_pi0.GemmaConfig(width=width, depth=DEPTH, mlp_dim=inner, num_heads=8, num_kv_heads=1, head_dim=8)
+
+
+@contextlib.contextmanager
+def small() -> Iterator[None]:
+    """Within: pi0 and pi0.5 are built small."""
+    with contextlib.ExitStack() as stack:
+        for module in (modeling_pi0, modeling_pi05):
+            multimodal = module.PaliGemmaForConditionalGenerationWithPiGemma
+            causal = module.PiGemmaForCausalLM
+
+            def build_multimodal(config: Any, multimodal: Any = multimodal) -> Any:
+                config.text_config.vocab_size = config._vocab_size = config.image_token_index = VOCABULARY
+                vision = config.vision_config
+                vision.hidden_size, vision.intermediate_size, vision.projection_dim = 24, 32, 32
+                vision.num_hidden_layers, vision.num_attention_heads, vision.patch_size = 2, 2, 16
+                return multimodal(config)
+
+            def build_causal(config: Any, causal: Any = causal) -> Any:
+                config.vocab_size = VOCABULARY
+                return causal(config)
+
+            stack.enter_context(patch.object(module, "get_gemma_config", _gemma))
+            stack.enter_context(patch.object(module, "PaliGemmaForConditionalGenerationWithPiGemma", build_multimodal))
+            stack.enter_context(patch.object(module, "PiGemmaForCausalLM", build_causal))
+        yield
+
+
+# Local directories
+
+
+def tokenizer(extra: tuple[str, ...] = ()) -> PreTrainedTokenizerFast:
+    """Bytes, without merges, and `extra` special tokens."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    plain = Tokenizer(models.BPE({letter: index for index, letter in enumerate(["<pad>", "</s>", *alphabet])}, []))
+    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # pyright: ignore[reportAttributeAccessIssue]
+    plain.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
+    made = PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="<pad>", eos_token="</s>")
+    made.add_special_tokens({"additional_special_tokens": list(extra)})  # pyright: ignore[reportArgumentType]
+    return made
+
+
+def smolvlm_directory(directory: Path) -> Path:
+    """A SmolVLM of the smallest size as a directory without weights: config, tokenizer, processor."""
+    target = directory / "smolvlm"
+    if target.exists():
+        return target
+    special = {
+        "fake_image_token": "<fake_token_around_image>",
+        "image_token": "<image>",
+        "global_image_token": "<global-img>",
+        "end_of_utterance_token": "<end_of_utterance>",
+    }
+    words = tokenizer(tuple(special.values()))
+    words.extra_special_tokens = special  # pyright: ignore[reportAttributeAccessIssue]
+    for name, token in special.items():
+        setattr(words, name, token)
+        setattr(words, f"{name}_id", words.convert_tokens_to_ids(token))
+    target.mkdir(parents=True)
+    processor = SmolVLMProcessor(SmolVLMImageProcessor(), words, SmolVLMVideoProcessor(), image_seq_len=1)
+    processor.save_pretrained(target)
+    config = SmolVLMConfig(
+        vision_config={
+            "hidden_size": 24,
+            "intermediate_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": IMAGE,
+            "patch_size": 8,
+        },
+        text_config={
+            "model_type": "llama",
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "vocab_size": VOCABULARY,
+            "pad_token_id": 0,
+        },
+        scale_factor=2,
+        image_token_id=int(words.convert_tokens_to_ids("<image>")),  # pyright: ignore[reportArgumentType]
+        pad_token_id=0,
+    )
+    config.save_pretrained(target)
+    saved = target / "tokenizer_config.json"
+    saved.write_text(json.dumps(json.loads(saved.read_text()) | {"extra_special_tokens": special}))
+    return target
+
+
+# Policies
+
+
+def config(kind: str, directory: Path, **options: Any) -> Any:
+    """LeRobot's config of a small policy; `options` are further fields of it."""
+    inputs, outputs = features()
+    shared: dict[str, Any] = {
+        "input_features": inputs,
+        "output_features": outputs,
+        "device": "cpu",
+        "chunk_size": CHUNK,
+        "n_action_steps": CHUNK,
+        "push_to_hub": False,
+    }
+    if kind in ("pi0", "pi05"):
+        own = {"max_state_dim": 5, "max_action_dim": 6, "image_resolution": (IMAGE, IMAGE), "num_inference_steps": 3}
+        return (PI0Config if kind == "pi0" else PI05Config)(**(shared | own | options))
+    if kind == "smolvla":
+        own = {
+            "vlm_model_name": str(smolvlm_directory(directory)),
+            "load_vlm_weights": False,
+            "num_vlm_layers": 4,
+            "num_steps": 3,
+            "max_state_dim": 5,
+            "max_action_dim": 6,
+            "resize_imgs_with_padding": (IMAGE, IMAGE),
+            "freeze_vision_encoder": False,
+            "train_expert_only": False,
+        }
+        return SmolVLAConfig(**(shared | own | options))
+    own = {
+        "florence_config": {
+            "vision_config": {
+                "depths": [1, 1],
+                "patch_size": [7, 3],
+                "patch_stride": [4, 2],
+                "patch_padding": [3, 1],
+                "patch_prenorm": [False, True],
+                "embed_dim": [16, 24],
+                "num_heads": [2, 2],
+                "num_groups": [2, 2],
+                "window_size": 4,
+                "drop_path_rate": 0.0,
+                "projection_dim": 32,
+            },
+            "text_config": {
+                "model_type": "bart",
+                "d_model": 32,
+                "encoder_layers": 2,
+                "decoder_layers": 1,
+                "encoder_attention_heads": 2,
+                "decoder_attention_heads": 2,
+                "encoder_ffn_dim": 48,
+                "decoder_ffn_dim": 48,
+                "vocab_size": VOCABULARY,
+                "max_position_embeddings": 128,
+                "pad_token_id": 1,
+                "dropout": 0.0,
+            },
+        },
+        "hidden_size": 32,
+        "depth": 3,
+        "num_heads": 2,
+        "mlp_ratio": 2.0,
+        "num_domains": 3,
+        "len_soft_prompts": 4,
+        "dim_time": 8,
+        "max_len_seq": 128,
+        "action_mode": "auto",
+        "max_action_dim": 6,
+        "max_state_dim": 5,
+        "num_denoising_steps": 3,
+        "tokenizer_max_length": TOKENS,
+    }
+    return XVLAConfig(**(shared | own | options))
+
+
+CLASSES: dict[str, type[PreTrainedPolicy]] = {
+    "pi0": modeling_pi0.PI0Policy,
+    "pi05": modeling_pi05.PI05Policy,
+    "smolvla": SmolVLAPolicy,
+    "xvla": XVLAPolicy,
+}
+
+
+def policy(kind: str, directory: Path, seed: int = 0, **options: Any) -> PreTrainedPolicy:
+    """A small policy with the same weights on every call; none of them is zero everywhere, biases and adaptive norms included.
+
+    X-VLA's dropout is off, since a twin on one process cannot draw the ranks' masks.
+    """
+    with small(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = CLASSES[kind](config(kind, directory, **options))
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.add_(torch.randn_like(parameter), alpha=0.05)
+    for module in made.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    made.train()
+    return made
