@@ -1,4 +1,5 @@
 /** LeRobot policies whose catalog entries the Python test compares with the real classes. */
+import { baseFields } from '../../sdk/catalog/lerobot/fields.ts'
 import { policies } from '../../sdk/catalog/lerobot/index.ts'
 import { smolvlm2 } from '../../sdk/catalog/lerobot/smolvla.ts'
 import { florence2Large } from '../../sdk/catalog/lerobot/xvla.ts'
@@ -12,7 +13,11 @@ interface Case extends PolicyDescription {
 }
 
 /** One camera, images of 96 x 128, a state of 8 and an action of 7, unless said otherwise. */
-function policy(type: PolicyType, name: string, changes: Partial<Case> & { config?: PolicyDescription['config'] } = {}) {
+function policy(
+  type: PolicyType,
+  name: string,
+  changes: Partial<Case> & { config?: PolicyDescription['config'] } = {},
+) {
   const cameras = changes.cameras ?? ['front']
   const imageSizes = Object.fromEntries(cameras.map((camera) => [camera, [96, 128] as const]))
   return { type, name, config: {}, stateDim: 8, actionDim: 7, ...changes, cameras, imageSizes } satisfies Case
@@ -30,7 +35,14 @@ export const fullSize: readonly Case[] = [
     cameras: three,
     stateDim: 14,
     actionDim: 14,
-    config: { use_vae: false, vision_backbone: 'resnet50', pre_norm: true, dim_model: 256, chunk_size: 20, n_action_steps: 5 },
+    config: {
+      use_vae: false,
+      vision_backbone: 'resnet50',
+      pre_norm: true,
+      dim_model: 256,
+      chunk_size: 20,
+      n_action_steps: 5,
+    },
   }),
   policy('act', 'deeper', {
     cameras: two,
@@ -105,7 +117,9 @@ export const fullSize: readonly Case[] = [
     },
   }),
   policy('pi05', 'by default', { cameras: three }),
-  policy('pi05', 'the expert alone', { config: { train_expert_only: true, chunk_size: 10, n_action_steps: 10, max_action_dim: 20 } }),
+  policy('pi05', 'the expert alone', {
+    config: { train_expert_only: true, chunk_size: 10, n_action_steps: 10, max_action_dim: 20 },
+  }),
   policy('xvla', 'as published', {
     cameras: three,
     config: { ...xvlaBase, action_mode: 'auto' },
@@ -195,5 +209,6 @@ export const policyFields = Object.fromEntries(
 export const policyCatalog = {
   policies: fullSize.map((entry) => ({ ...entry, facts: describePolicy(entry.type, entry) })),
   policyFields,
+  baseFields: Object.keys(baseFields),
   smolvlm2,
 }
