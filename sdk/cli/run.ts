@@ -5,6 +5,7 @@ import { buildCommand } from './build.ts'
 import { checkCommand } from './check.ts'
 import { JSON_OPTION } from './command.ts'
 import type { Outcome, Registrar } from './command.ts'
+import { convertCommand } from './convert.ts'
 import { Declined } from './declined.ts'
 import { envCommand } from './env.ts'
 import { EXIT } from './exit-codes.ts'
@@ -76,7 +77,7 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   }
   const commands = [
     ...[initCommand, checkCommand, lockCommand, planCommand, buildCommand],
-    ...[runCommand, packCommand, explainCommand, rulesCommand, envCommand],
+    ...[runCommand, packCommand, convertCommand, explainCommand, rulesCommand, envCommand],
   ]
   for (const declare of commands) declare(registrar)
 

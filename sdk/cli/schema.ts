@@ -54,6 +54,11 @@ const update = z.strictObject({
   samples_per_second: z.number().nullable().optional(),
 })
 
+const place = z.strictObject({
+  layout: z.enum(['openpi', 'lerobot', 'hf', 'prismatic', 'plugin']),
+  path: z.string(),
+})
+
 const environment = { python: z.string(), version: z.string().nullable(), directory: z.string(), packages: count }
 
 /** What each command adds to the common fields when it comes to its end, with or without findings. */
@@ -99,6 +104,14 @@ const commands = {
   },
   run: { project: z.string(), run: z.string(), updates: count, last: update.nullable() },
   pack: { project: z.string() },
+  convert: {
+    from: place,
+    to: place,
+    conversion: z
+      .looseObject({ notes: z.array(z.string()) })
+      .describe('what was converted; as conversion.json in the target'),
+    verification: z.looseObject({}).describe('what was compared; as verification.json in the target'),
+  },
   explain: { rule, page: z.string().describe('as printed without --json') },
   rules: {
     file: z.string().nullable(),

@@ -10,11 +10,13 @@ from vla_runtime.errors import UserError
 from .answers import Request
 from .places import free, written_whole
 from .to_lerobot import openpi_to_lerobot
+from .to_openpi import lerobot_to_openpi
 from .verify import Job, verify
 
 Conversion = Callable[[Request, Path], tuple[Job, dict[str, Any]]]
 CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("openpi", "lerobot"): openpi_to_lerobot,
+    ("lerobot", "openpi"): lerobot_to_openpi,
 }
 
 
