@@ -50,14 +50,15 @@ class Pool:
     with the next task.
     """
 
-    def __init__(self, world: int) -> None:
+    def __init__(self, world: int, preload: str = "twins") -> None:
         self.world = world
+        self._preload = preload  # module that the processes have imported before they start
         self._connections: list[Connection] = []
         self._processes: list[multiprocessing.Process] = []
 
     def _start(self) -> None:
         context = multiprocessing.get_context("forkserver")  # imports once, so that a pool starts again within a second
-        context.set_forkserver_preload(["twins"])
+        context.set_forkserver_preload([self._preload])
         handle, store = tempfile.mkstemp(prefix="vla-pool-")
         os.close(handle)
         os.unlink(store)

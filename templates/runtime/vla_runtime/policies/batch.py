@@ -57,11 +57,15 @@ class PolicyBatch:
         """The batch on another device."""
 
         def moved(value: Any) -> Any:
+            if isinstance(value, list | tuple):
+                return type(value)(moved(item) for item in value)
+            if isinstance(value, dict):
+                return {name: moved(item) for name, item in value.items()}
             return value.to(device, non_blocking=non_blocking) if isinstance(value, Tensor) else value
 
         return replace(
             self,
-            tensors={name: moved(value) for name, value in self.tensors.items()},
+            tensors=moved(self.tensors),
             valid=moved(self.valid),
             noise=moved(self.noise),
         )

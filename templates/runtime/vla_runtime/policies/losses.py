@@ -19,6 +19,8 @@ class Losses(ABC):
 
     terms: ClassVar[tuple[str, ...]]
     """Names of the terms, T of them."""
+    uncalled: ClassVar[tuple[str, ...] | None] = ()
+    """Modules that LeRobot's code never calls though it reads parameters in them; None: `prepare` finds out."""
 
     @abstractmethod
     def sums(self, policy: PreTrainedPolicy, batch: PolicyBatch) -> Tensor:
@@ -45,6 +47,7 @@ class ValidCount(Losses):
     """
 
     terms = ("loss",)
+    uncalled = None
 
     def sums(self, policy: PreTrainedPolicy, batch: PolicyBatch) -> Tensor:
         """[1]."""
@@ -66,6 +69,11 @@ class Act(Losses):
     """
 
     terms = ("l1", "kl")
+    uncalled = (
+        "model.vae_encoder_cls_embed",
+        "model.encoder_1d_feature_pos_embed",
+        "model.decoder_pos_embed",
+    )
 
     def sums(self, policy: PreTrainedPolicy, batch: PolicyBatch) -> Tensor:
         """[2], the second with LeRobot's `kl_weight`."""
@@ -93,6 +101,7 @@ class Diffusion(ValidCount):
     """
 
     terms = ("mse",)
+    uncalled = ("diffusion",)
 
     def noise_shape(self, config: Any) -> tuple[int, ...] | None:
         """[horizon, A]."""

@@ -13,7 +13,9 @@ from .batch import PolicyBatch
 from .draws import PerSampleDraws
 from .losses import losses_of
 from .predict import predict_chunk
+from .samples import example_batch
 from .spec import PolicySpec
+from .units import mark_uncalled, trace
 
 
 def prepare(policy: PreTrainedPolicy, spec: PolicySpec) -> None:
@@ -47,6 +49,8 @@ def prepare(policy: PreTrainedPolicy, spec: PolicySpec) -> None:
             return predict_chunk(policy, batch.tensors, batch.noise)
 
     model.forward, model.valid_count, model.predict = forward, valid_count, predict
+    uncalled = losses.uncalled if losses.uncalled is not None else trace(policy, example_batch(spec)).uncalled
+    mark_uncalled(policy, [name for name in uncalled if _has(policy, name)])
 
 
 def _settle_batch_norm(policy: PreTrainedPolicy, spec: PolicySpec) -> None:
@@ -73,6 +77,11 @@ def _stays(module: nn.Module) -> Any:
         return module
 
     return train
+
+
+def _has(policy: PreTrainedPolicy, name: str) -> bool:
+    """Whether the policy as configured has this submodule."""
+    return any(other == name for other, _ in policy.named_modules())
 
 
 class CropBySample(nn.Module):

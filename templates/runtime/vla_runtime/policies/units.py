@@ -39,10 +39,12 @@ class Trace:
 
     Attributes:
         blocks: of the policy, outer ones before inner ones.
+        uncalled: modules with parameters whose forward never ran, lists aside; their parameters are read from outside, or not at all.
         dead: parameters that train but get no gradient.
     """
 
     blocks: tuple[Blocks, ...]
+    uncalled: tuple[str, ...]
     dead: tuple[str, ...]
 
 
@@ -51,41 +53,80 @@ def called_blocks(policy: Any, batch: PolicyBatch) -> list[Blocks]:
     return [blocks for blocks in trace(policy, batch).blocks if blocks.called == blocks.names]
 
 
+def mark_uncalled(policy: nn.Module, names: Sequence[str]) -> None:
+    """Keeps these modules from becoming FSDP2 units: `Partition.roots` passes over them, and their own parameters go to the root."""
+    for name in names:
+        policy.get_submodule(name).is_container = True  # pyright: ignore[reportArgumentType]
+
+
 def trace(policy: Any, batch: PolicyBatch) -> Trace:
     """Runs a training step of a policy on tensors that have shapes but no values, so that it costs neither memory nor time.
 
+    A policy that decides by values what to compute is run for real, where it has values.
+
     Args:
         policy: after `prepare`, on the meta device or not, not sharded.
-        batch: of real or fake tensors, for example `example_batch(spec)`.
+        batch: of real tensors, for example `example_batch(spec)`.
 
     Raises:
-        UserError: the policy decides by values what to compute; its blocks must be named by hand.
+        UserError: neither works.
     """
     called: set[nn.Module] = set()
     handles = [
         module.register_forward_pre_hook(lambda module, _inputs: called.add(module)) for module in policy.modules()
     ]
-    state: dict[str, Tensor] = {}
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True) as fake, _InventedNumbers():
-            state = _without_values(policy)
-            losses: Tensor = torch.func.functional_call(policy, state, (_fake_batch(fake, batch),))
-        with fake:
-            losses.sum().backward()
-    except UserError:
-        raise
-    except Exception as problem:  # whatever a policy's code does with a tensor that has no value
-        text = str(problem).strip()
-        raise UserError(
-            f"The policy cannot be run without values ({type(problem).__name__}: {text.splitlines()[0] if text else 'no message'}). "
-            "Name its blocks and dead parameters by patterns."
-        ) from problem
+        try:
+            without = _without_gradient(policy, batch)
+        except Exception as problem:  # whatever a policy's code does with a tensor that has no value
+            if any(parameter.is_meta for parameter in policy.parameters()):
+                text = str(problem).strip()
+                raise UserError(
+                    f"The policy cannot be run without values ({type(problem).__name__}: "
+                    f"{text.splitlines()[0] if text else 'no message'}), so that its wrap units cannot be found. Use ddp()."
+                ) from problem
+            called.clear()
+            without = _without_gradient_for_real(policy, batch)
     finally:
         for handle in handles:
             handle.remove()
-    dead = [name for name, tensor in state.items() if tensor.requires_grad and tensor.grad is None]
-    names = {name for name, _ in policy.named_parameters()}
-    return Trace(tuple(_groups(policy, called)), tuple(name for name in dead if name in names))
+    uncalled = [
+        name
+        for name, module in policy.named_modules()
+        if module not in called
+        and not isinstance(module, nn.ModuleList | nn.ModuleDict)
+        and next(module.parameters(), None) is not None
+        and name
+    ]
+    return Trace(tuple(_groups(policy, called)), tuple(uncalled), tuple(without))
+
+
+def _without_gradient(policy: Any, batch: PolicyBatch) -> list[str]:
+    """Parameters that train but get no gradient, from a step on tensors without values."""
+    with FakeTensorMode(allow_non_fake_inputs=True) as fake, _InventedNumbers():
+        state = _without_values(policy)
+        losses: Tensor = torch.func.functional_call(policy, state, (_fake_batch(fake, batch),))
+    with fake:
+        losses.sum().backward()
+    return [
+        name for name, parameter in policy.named_parameters() if parameter.requires_grad and state[name].grad is None
+    ]
+
+
+def _without_gradient_for_real(policy: Any, batch: PolicyBatch) -> list[str]:
+    """The same from a step with values; the policy is left as it was."""
+    buffers = [(buffer, buffer.clone()) for buffer in policy.buffers()]
+    device = next(policy.parameters()).device
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            policy(batch.to(device)).sum().backward()
+        return [
+            name for name, parameter in policy.named_parameters() if parameter.requires_grad and parameter.grad is None
+        ]
+    finally:
+        policy.zero_grad(set_to_none=True)
+        for buffer, before in buffers:
+            buffer.copy_(before)
 
 
 def _groups(policy: nn.Module, called: set[nn.Module]) -> Iterator[Blocks]:
@@ -123,10 +164,13 @@ def _without_values(policy: nn.Module) -> dict[str, Tensor]:
 
 def _fake_batch(fake: FakeTensorMode, batch: PolicyBatch) -> PolicyBatch:
     def converted(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return type(value)(converted(item) for item in value)
+        if isinstance(value, dict):
+            return {name: converted(item) for name, item in value.items()}
         return fake.from_tensor(value.cpu()) if isinstance(value, Tensor) else value
 
-    tensors = {name: converted(value) for name, value in batch.tensors.items()}
-    return replace(batch, tensors=tensors, valid=converted(batch.valid), noise=converted(batch.noise))
+    return replace(batch, tensors=converted(batch.tensors), valid=converted(batch.valid), noise=converted(batch.noise))
 
 
 class _InventedNumbers(TorchFunctionMode):
