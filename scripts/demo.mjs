@@ -3,7 +3,7 @@
 import { compile, fail, prepare, record, rollOut, seconds, trainAndPack } from './steps.mjs'
 
 const demos = {
-  'two-tasks': { data: 'two-tasks', tasks: ['reach-v3=300', 'drawer-close-v3=60'] },
+  'two-tasks': { data: 'two-tasks', tasks: ['reach-v3=600', 'drawer-close-v3=60'] },
   'metaworld-reach': { data: 'reach', tasks: ['reach-v3=300'] },
 }
 

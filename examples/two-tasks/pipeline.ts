@@ -35,8 +35,8 @@ export default defineVLAPipeline({
     prompt: '{instruction}',
     promptTokens: 32,
   }),
-  // python record.py --task reach-v3=300 --task drawer-close-v3=60 --out data/two-tasks
-  data: lerobotDataset({ root: 'data/two-tasks', holdout: [0, 1, 2, 3, 300, 301] }),
+  // python record.py --task reach-v3=600 --task drawer-close-v3=60 --out data/two-tasks
+  data: lerobotDataset({ root: 'data/two-tasks', holdout: [0, 1, 2, 3, 600, 601] }),
   cameras: { front: 'observation.image' },
   normalize: { state: 'meanStd', action: 'minMax', constant: 'pass' },
   hardware: cpus({ processes: 2 }),
@@ -47,7 +47,7 @@ export default defineVLAPipeline({
     action: { lr: 1e-3 },
   },
   training: {
-    updates: 8_000,
+    updates: 7_000,
     globalBatch: 64,
     microBatch: 32,
     weightDecay: 0.01,
@@ -63,7 +63,7 @@ export default defineVLAPipeline({
     episodes: 20,
     maxSteps: 100,
     imageSize: 64,
-    actionSteps: 4,
+    actionSteps: 1,
   }),
   export: [lerobot()],
   launch: [torchrun()],
