@@ -11,6 +11,7 @@ from .answers import Request, answers
 from .batch import read_batch
 from .keys import tensor_shapes
 from .lerobot_directory import carry_tokenizer, lerobot_config, notes, write_processors, write_readme
+from .memory import peak, resident
 from .openpi import Openpi, open_openpi
 from .places import Progress, enough_room, published
 from .policies import build
@@ -39,6 +40,7 @@ def openpi_to_lerobot(request: Request, partial: Path) -> tuple[Job, dict[str, A
     policy = build(config, sizes)
     tensors = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in policy.state_dict().items()}
     _same(sizes, tensors)
+    libraries = resident()
     enough_room(partial, sum(torch.Size(shape).numel() * dtype.itemsize for dtype, shape in tensors.values()))
     print(
         f"{request.source}: {sizes.family} of openpi's {'JAX' if checkpoint.layout == 'jax' else 'PyTorch'} layout, "
@@ -68,6 +70,7 @@ def openpi_to_lerobot(request: Request, partial: Path) -> tuple[Job, dict[str, A
         "relativeActions": list(told.relative),
         "discreteState": told.discrete_state if sizes.family == "pi05" else None,
         "notes": notes(sizes, told),
+        "memoryBytes": {"libraries": libraries, "peak": peak()},
     }
     (partial / "conversion.json").write_text(json.dumps(facts, indent=2) + "\n")
     job = Job(

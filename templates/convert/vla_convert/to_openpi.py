@@ -16,6 +16,7 @@ from vla_runtime.errors import UserError
 from .answers import Request
 from .batch import read_batch
 from .keys import EMBEDDING, HEAD, openpi_name, openpi_tensors, torch_sizes
+from .memory import peak, resident
 from .places import Progress, enough_room, published
 from .policies import load_config
 from .safetensors_io import TensorFile, TensorWriter
@@ -79,6 +80,7 @@ def lerobot_to_openpi(request: Request, partial: Path) -> tuple[Job, dict[str, A
     statistics, discrete, relative = _processors(source, config)
 
     tensors = {name: (file.entries[_stored(file, name)].dtype, shape) for name, shape in openpi_tensors(sizes).items()}
+    libraries = resident()
     enough_room(partial, sum(torch.Size(shape).numel() * dtype.itemsize for dtype, shape in tensors.values()))
     print(f"{source}: LeRobot's {config.type}, {len(file.entries)} tensors", flush=True)
     embedding, overwritten = _embedding(file)
@@ -144,6 +146,7 @@ def lerobot_to_openpi(request: Request, partial: Path) -> tuple[Job, dict[str, A
         "relativeActions": relative,
         "discreteState": discrete if config.type == "pi05" else None,
         "notes": notes,
+        "memoryBytes": {"libraries": libraries, "peak": peak()},
     }
     (partial / "conversion.json").write_text(json.dumps(facts, indent=2) + "\n")
     job = Job(

@@ -7,7 +7,6 @@ import gc
 import json
 import logging
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from torch import Tensor
 from vla_runtime.errors import UserError
 
 from .batch import ModelBatch, fixed_batch, read_batch
+from .memory import peak, resident
 from .sizes import CAMERAS
 
 TOLERANCE = {"float32": 2e-4, "bfloat16": 5e-2}
@@ -80,10 +80,12 @@ def verify(job: Job) -> dict[str, Any]:
 
 
 def _run(job: Job) -> dict[str, Any]:
-    from .policies import load_config
+    from .policies import load_config, modeling
 
     directory = Path(job.directory)
     config = load_config(directory)
+    modeling(config.type)
+    libraries = resident()
     tolerance = TOLERANCE[config.dtype]
     batch, against = _original(job, config)
     if job.openpi_is_new:
@@ -106,15 +108,11 @@ def _run(job: Job) -> dict[str, Any]:
             "dtype": config.dtype,
         },
         "statistics": _statistics(job, config),
-        "peakMemoryBytes": _peak(),
+        "memoryBytes": {"libraries": libraries, "peak": peak()},
     }
     # "not more than" also fails for NaN.
     agrees = difference <= tolerance and told["statistics"]["largestDifference"] <= STATISTICS_TOLERANCE
     return {"agrees": bool(agrees), **told}
-
-
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _original(job: Job, config: Any) -> tuple[ModelBatch, str]:
