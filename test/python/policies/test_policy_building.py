@@ -82,7 +82,7 @@ def test_a_plugin_shows_its_own_error(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_batch_normalisation_that_learns_is_refused_or_frozen() -> None:
-    spec = small_specs.diffusion(config={"use_group_norm": False})
+    spec = small_specs.diffusion(config={"use_group_norm": False}, image_sizes={"front": (64, 64)})
     policy = build_policy(spec)
     with pytest.raises(UserError, match="diffusion.rgb_encoder.*batch normalisation.*use_group_norm"):
         prepare(policy, spec)

@@ -24,18 +24,21 @@ def predict_chunk(policy: Any, inputs: Mapping[str, Any], noise: Tensor | None =
     observation = {name: value for name, value in inputs.items() if name != "action" and not name.endswith("_is_pad")}
     if not _through_queues(policy):
         return policy.predict_action_chunk(observation, **more)
-    # These policies read observations from queues that `select_action` fills, and a robot's first call fills them with copies.
+    # These policies read observations from queues that `select_action` fills; the first call fills them with copies.
     timed = policy.config.observation_delta_indices is not None
     steps = len(policy.config.observation_delta_indices) if timed else 1
+    waiting = policy._queues["action"]
     first = torch.empty(0)
     for step in range(steps):
         present = {
             name: value[:, step] if timed and name in policy.config.input_features else value
             for name, value in observation.items()
         }
-        policy._queues["action"].clear()
+        if step < steps - 1:
+            waiting.append(first)  # an action at hand, so that the policy only takes note of the observation
         first = policy.select_action(present, **more)
-    return torch.stack([first, *policy._queues["action"]], dim=1)
+        waiting = policy._queues["action"]
+    return torch.stack([first, *waiting], dim=1)
 
 
 def _through_queues(policy: Any) -> bool:

@@ -184,5 +184,7 @@ def _shapes_without_values(kind: type[PreTrainedPolicy], on_meta: bool) -> Itera
 
 
 def _first_line(problem: BaseException) -> str:
+    """What an error says, and what the error says that it comes from."""
     text = str(problem).strip()
-    return text.splitlines()[0] if text else type(problem).__name__
+    told = text.splitlines()[0] if text else type(problem).__name__
+    return told if problem.__cause__ is None else f"{told.rstrip('.')} ({_first_line(problem.__cause__)})"

@@ -39,7 +39,8 @@ class Trace:
 
     Attributes:
         blocks: of the policy, outer ones before inner ones.
-        uncalled: modules with parameters whose forward never ran, lists aside; their parameters are read from outside, or not at all.
+        uncalled: modules with parameters whose forward never ran, lists and what lies inside of called blocks aside; their parameters
+            are read from outside, or not at all.
         dead: parameters that train but get no gradient.
     """
 
@@ -90,15 +91,18 @@ def trace(policy: Any, batch: PolicyBatch) -> Trace:
     finally:
         for handle in handles:
             handle.remove()
+    blocks = tuple(_groups(policy, called))
+    covered = tuple(f"{name}." for each in blocks for name in each.called)
     uncalled = [
         name
         for name, module in policy.named_modules()
         if module not in called
+        and not name.startswith(covered)
         and not isinstance(module, nn.ModuleList | nn.ModuleDict)
         and next(module.parameters(), None) is not None
         and name
     ]
-    return Trace(tuple(_groups(policy, called)), tuple(uncalled), tuple(without))
+    return Trace(blocks, tuple(uncalled), tuple(without))
 
 
 def _without_gradient(policy: Any, batch: PolicyBatch) -> list[str]:
