@@ -1,5 +1,6 @@
 """Splits a model over the processes of a mesh: FSDP2 units per block, or DDP. Gradients are summed over processes, never averaged."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, cast
 
@@ -9,6 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils._pytree import tree_map
 
 from .errors import UserError
 from .partition import Module, Partition, plain_name, saved_name
@@ -69,7 +71,7 @@ def _cast_inputs(module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) ->
         floating = isinstance(value, torch.Tensor) and value.is_floating_point()
         return value.to(module.compute_dtype) if floating else value
 
-    return tuple(map(cast_one, inputs)), {name: cast_one(value) for name, value in named.items()}
+    return tree_map(cast_one, (inputs, named))
 
 
 def _store(partition: Partition) -> None:
@@ -114,12 +116,14 @@ def _fully_shard(model: nn.Module, mesh: DeviceMesh, partition: Partition, resha
             unit(root, module, reshard)
     rest = [name for name in _parameter_names(model) if name not in claimed]
     owners = {partition.owner(name) for name in rest}
-    if len(owners) > 1:
+    dtypes = [partition.modules[owner].compute_dtype for owner in owners]
+    # Where inputs are cast at every border, what several modules leave to the root may be gathered in the widest of their dtypes.
+    if len(set(dtypes)) > 1 and not getattr(model, "cast_at_borders", False):
         raise UserError(
-            f"{', '.join(rest)} lie outside of all submodules of one module and belong to {', '.join(sorted(owners))}: "
-            "give each module submodules of its own."
+            f"{', '.join(rest)} lie outside of all submodules of one module and belong to {', '.join(sorted(owners))}, which compute "
+            "in different dtypes: give each module submodules of its own, or one dtype."
         )
-    dtype = partition.modules[owners.pop()].compute_dtype if owners else None
+    dtype = functools.reduce(torch.promote_types, dtypes) if dtypes else None
     policy = _policy(dtype, reduce) if dtype is not None else MixedPrecisionPolicy(cast_forward_inputs=False)
     # The root is needed again as soon as the backward begins, so that freeing it in between would gather it twice.
     fully_shard(model, mesh=mesh, reshard_after_forward=False, mp_policy=policy)

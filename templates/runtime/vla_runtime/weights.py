@@ -350,7 +350,7 @@ class WeightAudit:
             for name, entry in available.items()
             if name not in wanted and not layout.may_surplus(name) and not _any(entry.key, allow_unexpected)
         ]
-        self._complain(missing, unexpected, shapes, layout.hint([entry.key for entry in available.values()]))
+        self._complain(missing, unexpected, shapes)
         self.names = frozenset(name for name, wanted in self._plan.items() if wanted.how != "first rows")
 
     def _entries(self) -> dict[str, _Entry]:
@@ -364,9 +364,7 @@ class WeightAudit:
     def _where(self) -> str:
         return f"The weights {self.source}" + (f" for {self.part}" if self.part else "")
 
-    def _complain(
-        self, missing: Sequence[str], unexpected: Sequence[str], shapes: Sequence[str], hint: str | None
-    ) -> None:
+    def _complain(self, missing: Sequence[str], unexpected: Sequence[str], shapes: Sequence[str]) -> None:
         if not (missing or unexpected or shapes):
             return
         lines = [f"{self._where()} ({self.directory}) do not fit the model."]
@@ -376,8 +374,7 @@ class WeightAudit:
                 lines += [f"    {name}" for name in names[:20]]
                 lines += [f"    and {len(names) - 20} more"] if len(names) > 20 else []
         lines.append(
-            hint
-            or "Nothing was loaded. Use weights of this architecture, or change the architecture in pipeline.ts to theirs."
+            "Nothing was loaded. Use weights of this architecture, or change the architecture in pipeline.ts to theirs."
         )
         raise UserError("\n".join(lines))
 
@@ -484,10 +481,6 @@ class Layout:
         self, name: str, file: tuple[int, ...], model: tuple[int, ...]
     ) -> Literal["resampled", "first rows"] | None:
         """Whether a tensor of another shape can be read, and how."""
-        return None
-
-    def hint(self, keys: Sequence[str]) -> str | None:
-        """What to do about files that do not fit, where more can be said than that they do not."""
         return None
 
 

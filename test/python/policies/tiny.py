@@ -5,8 +5,7 @@ what their modules build from; it must be in place whenever such a policy is bui
 """
 
 import contextlib
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -81,15 +80,14 @@ def small() -> Iterator[None]:
 # Local directories
 
 
-def tokenizer(extra: tuple[str, ...] = ()) -> PreTrainedTokenizerFast:
-    """Bytes, without merges, and `extra` special tokens."""
+def tokenizer(special: Mapping[str, str] | None = None) -> PreTrainedTokenizerFast:
+    """Bytes, without merges, and `special` tokens by the names of their attributes."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     plain = Tokenizer(models.BPE({letter: index for index, letter in enumerate(["<pad>", "</s>", *alphabet])}, []))
     plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # pyright: ignore[reportAttributeAccessIssue]
     plain.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
-    made = PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="<pad>", eos_token="</s>")
-    made.add_special_tokens({"additional_special_tokens": list(extra)})  # pyright: ignore[reportArgumentType]
-    return made
+    named: dict[str, Any] = {"extra_special_tokens": dict(special)} if special else {}
+    return PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="<pad>", eos_token="</s>", **named)
 
 
 def smolvlm_directory(directory: Path) -> Path:
@@ -103,11 +101,7 @@ def smolvlm_directory(directory: Path) -> Path:
         "global_image_token": "<global-img>",
         "end_of_utterance_token": "<end_of_utterance>",
     }
-    words = tokenizer(tuple(special.values()))
-    words.extra_special_tokens = special  # pyright: ignore[reportAttributeAccessIssue]
-    for name, token in special.items():
-        setattr(words, name, token)
-        setattr(words, f"{name}_id", words.convert_tokens_to_ids(token))
+    words = tokenizer(special)
     target.mkdir(parents=True)
     processor = SmolVLMProcessor(SmolVLMImageProcessor(), words, SmolVLMVideoProcessor(), image_seq_len=1)
     processor.save_pretrained(target)
@@ -136,8 +130,6 @@ def smolvlm_directory(directory: Path) -> Path:
         pad_token_id=0,
     )
     config.save_pretrained(target)
-    saved = target / "tokenizer_config.json"
-    saved.write_text(json.dumps(json.loads(saved.read_text()) | {"extra_special_tokens": special}))
     return target
 
 

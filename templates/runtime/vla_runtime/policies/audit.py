@@ -34,7 +34,7 @@ class PolicyWeights(WeightAudit):
       the output embeddings, which nothing reads, may be missing; keys may stand without the leading `model.`.
     - SmolVLA: the output embedding, which nothing reads, may be missing.
     - X-VLA: the older layout of Florence-2's names, as LeRobot translates it.
-    - All: of tied tensors one name is enough.
+    - All: of tied tensors one name is enough; statistics, which LeRobot kept in the weights before 0.4, are not read from there.
 
     Args:
         source: directory of the policy, its `model.safetensors`, or a hub id.
@@ -60,7 +60,7 @@ class PolicyWeights(WeightAudit):
             source, revision, policy, allow_missing=allow_missing, allow_unexpected=allow_unexpected
         )  # which calls the two methods below
 
-    def _entries(self) -> Any:
+    def _entries(self) -> dict[str, Any]:
         if self.directory.is_file():
             return read_headers(self.directory)
         file = self.directory / _FILE
@@ -111,7 +111,8 @@ class _PolicyLayout(Layout):
 
     def name(self, key: str, wanted: Mapping[str, Tensor]) -> str:
         """The policy's name of a key of the file."""
-        if self.kind in ("pi0", "pi05") and not key.startswith("model."):
+        old = key.startswith(("normalize_", "unnormalize_"))
+        if self.kind in ("pi0", "pi05") and not key.startswith("model.") and not old:
             return f"model.{key}"
         if self.older:
             renamed = _remap_vendored_florence_state_dict({key: torch.empty(0, 0, device="meta")})
@@ -133,17 +134,9 @@ class _PolicyLayout(Layout):
         return name in self.dead and name.endswith("lm_head.weight")
 
     def may_surplus(self, name: str) -> bool:
-        """What the older layout of Florence-2 keeps for generation."""
-        return self.older and name == "model.vlm.language_model.final_logits_bias"
-
-    def hint(self, keys: Sequence[str]) -> str | None:
-        """Files from before LeRobot 0.4 hold statistics too."""
-        if any(key.startswith(("normalize_", "unnormalize_")) for key in keys):
-            return (
-                "Nothing was loaded. The file is from before LeRobot 0.4 and holds statistics: "
-                "python -m lerobot.processor.migrate_policy_normalization --pretrained-path <directory> brings it up to date."
-            )
-        return None
+        """Statistics of old files, and what the older layout of Florence-2 keeps for generation."""
+        old = name.startswith(("normalize_inputs.", "normalize_targets.", "unnormalize_outputs."))
+        return old or (self.older and name == "model.vlm.language_model.final_logits_bias")
 
 
 def check_stock_loading(file: Path) -> None:

@@ -46,7 +46,8 @@ _CONTAINERS: dict[str, tuple[str, ...]] = {
         f"{_SMOL}.vlm.model.text_model",
         f"{_SMOL}.lm_expert",
     ),
-    "xvla": ("model", "model.vlm", "model.vlm.language_model"),
+    # The encoder is called, but of its children one is tied to an embedding outside and stays in the root unit.
+    "xvla": ("model", "model.vlm", "model.vlm.language_model", "model.vlm.language_model.encoder"),
 }
 _CONTAINERS["pi05"] = _CONTAINERS["pi0"]
 
@@ -93,8 +94,8 @@ def join_streams(policy: PreTrainedPolicy) -> None:
 def mark_containers(policy: PreTrainedPolicy) -> None:
     """Tells the runtime which submodules of pi0, pi0.5, SmolVLA or X-VLA are never called, though their children are.
 
-    They get the attribute `is_container`, by which `Partition.roots` and with it FSDP2's units pass over them; and the policy the
-    attribute `cast_at_borders`, by which `shard` brings inputs to the dtype of the module that they enter.
+    They get the attribute `is_container`, by which `Partition.roots` and with it FSDP2's units pass over them for their children; and
+    the policy the attribute `cast_at_borders`, by which `shard` brings inputs to the dtype of the module that they enter.
     """
     for name in _CONTAINERS[policy.config.type]:
         policy.get_submodule(name).is_container = True  # pyright: ignore[reportArgumentType]
@@ -105,7 +106,8 @@ def dead_parameters(policy: PreTrainedPolicy) -> list[str]:
     """Names of the parameters on which no loss depends: they never train and have no optimizer state.
 
     Output embeddings that nothing reads; and of the deepest language layer that an expert layer sees what only the language model's own
-    output would need (the expert reads its keys and values), with all that comes behind it. X-VLA has none.
+    output would need (the expert reads its keys and values), with all that comes behind it. X-VLA's projection of all images but the
+    first, where there is only one.
 
     LeRobot's own backward leaves no gradient for them, except a zero for that layer's queries where the attention is joint; SmolVLA's
     constructor freezes the whole layer instead, keys and values included.
@@ -124,7 +126,8 @@ def dead_parameters(policy: PreTrainedPolicy) -> list[str]:
         layers, experts = both.get_model_layers([both.vlm.model.text_model, both.lm_expert])
         deepest = _deepest(experts)
     else:
-        return []
+        alone = kind == "xvla" and policy.config.num_image_views == 1
+        return [name for name, _ in policy.named_parameters() if alone and ".aux_visual_proj." in name]
     parts = ("self_attn.q_proj", "self_attn.o_proj", "mlp", "post_attention_layernorm")
     dead = (
         *heads,

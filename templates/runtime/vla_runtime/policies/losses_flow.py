@@ -132,7 +132,7 @@ def stratified_times(seed: int, update: int, positions: Sequence[int]) -> Tensor
     position times the golden ratio, modulo 1: for itself uniform, and over any run of positions spread about as evenly
     (Kronecker's sequence), whatever the number of ranks and the size of their micro-batches.
     """
-    first = torch.rand((), dtype=torch.float64, generator=torch.Generator().manual_seed(sample_seed(seed, update, -1)))
+    first = sample_seed(seed, update, -1) / 2**63
     return (first + torch.tensor([int(position) for position in positions], dtype=torch.float64) * _GOLDEN) % 1.0
 
 
@@ -162,7 +162,7 @@ class _Times(TorchFunctionMode):
     ) -> Any:
         """`torch.rand(1)` becomes the times and the `torch.arange` behind it zeros; everything else is called as it is."""
         named = dict(kwargs or {})
-        if self._due:
+        if self._due and getattr(func, "__name__", "") != "__get__":  # other than reading an attribute
             if func is not torch.arange:
                 raise UserError(_CHANGED)
             self._due, self._done = False, True
