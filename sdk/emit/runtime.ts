@@ -6,7 +6,7 @@ import type { Templates } from './emitted.ts'
 const runtimePackage = 'vla_runtime'
 
 /** Packages of the runtime that copy their own files into what they write; where one is needed, all of it is. */
-const whole = ['lerobot_plugin', 'modeling', 'pack']
+const whole = ['lerobot_plugin', 'modeling']
 
 /** Reads `templates/runtime`. Tests, caches and whatever is hidden stay out. */
 export async function readTemplates(folder: string): Promise<Templates> {

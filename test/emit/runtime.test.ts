@@ -17,9 +17,11 @@ const runtime = new Map(
     'modeling/vision.py': '',
     'modeling/travels_with_packages.py': '',
     'pack/__init__.py': 'from .hf import hf\n',
-    'pack/hf.py': 'from ..modeling.composed import X\nfrom .. import modeling\n',
-    'pack/plugin/__init__.py': 'from .copied_later import X\n',
-    'pack/plugin/card.md': '',
+    'pack/hf.py': 'from ..modeling.composed import X\nfrom .. import lerobot_plugin\n',
+    'pack/other.py': '',
+    'lerobot_plugin/__init__.py': 'from .copied_later import X\n',
+    'lerobot_plugin/processor.py': '',
+    'lerobot_plugin/card.md': '',
     'other/data.txt': '',
   }),
 )
@@ -52,8 +54,9 @@ describe('the runtime modules that a project needs', () => {
       'modeling/travels_with_packages.py',
       'pack/__init__.py',
       'pack/hf.py',
-      'pack/plugin/__init__.py',
-      'pack/plugin/card.md',
+      'lerobot_plugin/__init__.py',
+      'lerobot_plugin/processor.py',
+      'lerobot_plugin/card.md',
     ])
   })
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
+from ..modeling.composed import ComposedVLA
 from .checkpoint import Packable
 
 LOAD = {
@@ -24,9 +25,9 @@ nothing is fetched.""",
 }
 
 
-def write_card(directory: Path, checkpoint: Packable, *, kind: Literal["hf", "lerobot"]) -> None:
+def write_card(directory: Path, checkpoint: Packable[ComposedVLA], *, kind: Literal["hf", "lerobot"]) -> None:
     """Writes README.md."""
-    pipeline, config = checkpoint.plan["pipeline"], checkpoint.config
+    pipeline, config = checkpoint.plan["pipeline"], checkpoint.model.config
     cameras = ", ".join(f'"{camera}": {camera}_image' for camera in config.cameras)
     state = f"\n    state=state,  # [{config.state_dim}] in the robot's own units" if config.state_dim else ""
     load = LOAD[kind].format(cameras=cameras, state=state, chunk=config.chunk, action_dim=config.action_dim)

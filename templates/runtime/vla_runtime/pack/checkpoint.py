@@ -9,15 +9,12 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..checkpoints import complete_checkpoints, read_tensors, verify
 from ..errors import UserError
 from ..lora import merged_state_dict
-from ..modeling.composed import ComposedVLA, VLAConfig
 from ..partition import TORCH_DTYPES, DType, Module
-
-REFERENCE_FILES = ("reference.safetensors", "reference.json")
 
 
 @dataclass
@@ -29,26 +26,29 @@ class PackArguments:
 
 
 @dataclass
-class Packable:
+class Packable[Model: nn.Module]:
     """A checkpoint that is ready to be packed.
 
     Attributes:
         path: the checkpoint's directory.
         update: updates after which it was written.
-        config: the architecture, self-contained: it names no directory of this machine.
-        weights: the model's own keys -> tensors on the CPU in the dtype they were trained in; adapters are merged.
-        normalization: dataset -> "state" / "action" -> arguments of `normalizer`.
+        model: what model.py builds, on the meta device.
+        weights: the model's own keys -> tensors on the CPU in the dtype they were trained in; adapters are merged. Keys of one tied
+            weight share one tensor.
+        normalization: dataset -> feature -> arguments of `normalizer`.
         plan: plan.json of the run.
         reference: raw inputs and the trainer's actions (see `vla_runtime.checkpoints`).
+        reference_datasets: the dataset of each sample of the reference.
     """
 
     path: Path
     update: int
-    config: VLAConfig
+    model: Model
     weights: dict[str, Tensor]
     normalization: dict[str, dict[str, Any]]
     plan: dict[str, Any]
     reference: dict[str, Tensor]
+    reference_datasets: list[str]
 
     @property
     def crop(self) -> float | None:
@@ -57,12 +57,13 @@ class Packable:
         return None if augment is None else augment["crop"]
 
     def exported(self, dtype: DType) -> dict[str, Tensor]:
-        """The weights in the dtype of a package; integers and booleans stay as they are."""
+        """The weights in the dtype of a package; integers and booleans stay as they are, tied weights stay one tensor."""
         target = TORCH_DTYPES[dtype]
-        return {
-            name: (tensor.to(target) if tensor.is_floating_point() else tensor).contiguous()
-            for name, tensor in self.weights.items()
-        }
+        made: dict[int, Tensor] = {}
+        for tensor in self.weights.values():
+            if id(tensor) not in made:
+                made[id(tensor)] = (tensor.to(target) if tensor.is_floating_point() else tensor).contiguous()
+        return {name: made[id(tensor)] for name, tensor in self.weights.items()}
 
 
 def pack_arguments(run: str, out: str) -> PackArguments:
@@ -88,7 +89,9 @@ def pack_arguments(run: str, out: str) -> PackArguments:
     return PackArguments(checkpoint, options.out)
 
 
-def open_checkpoint(path: Path, build_model: Callable[[], ComposedVLA], modules: Sequence[Module]) -> Packable:
+def open_checkpoint[Model: nn.Module](
+    path: Path, build_model: Callable[[], Model], modules: Sequence[Module]
+) -> Packable[Model]:
     """Reads a checkpoint, one tensor after the other, and merges its adapters.
 
     Args:
@@ -118,15 +121,16 @@ def open_checkpoint(path: Path, build_model: Callable[[], ComposedVLA], modules:
     return Packable(
         path=path,
         update=update,
-        config=model.config.self_contained(),
+        model=model,
         weights=weights,
         normalization=rest["normalization"],
         plan=json.loads((path / "plan.json").read_text()),
         reference=load_file(path / "reference.safetensors"),
+        reference_datasets=list(rest["datasets"]),
     )
 
 
-def _restore_tied(model: ComposedVLA, weights: dict[str, Tensor]) -> None:
+def _restore_tied(model: nn.Module, weights: dict[str, Tensor]) -> None:
     """Checkpoints hold a tied weight once; the model's state dict names it twice."""
     names: dict[int, list[str]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():

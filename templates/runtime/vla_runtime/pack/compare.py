@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from .checkpoint import Packable
 TOLERANCE: dict[str, float] = {"fp64": 1e-5, "fp32": 1e-4, "bf16": 5e-2}
 
 
-def verify_package(package: Path, checkpoint: Packable, dtype: DType) -> dict[str, Any]:
+def verify_package(package: Path, checkpoint: Packable[Any], dtype: DType) -> dict[str, Any]:
     """Reloads a package and compares; prints and stores the largest difference and the tolerance in `verification.json`.
 
     Differences are in normalised units (a dimension's statistics divide them), so that metres and radians are judged alike. The
@@ -32,33 +33,15 @@ def verify_package(package: Path, checkpoint: Packable, dtype: DType) -> dict[st
     Raises:
         UserError: the package does not load, or its actions differ by more than the tolerance.
     """
-    computed = [module["dtype"] for module in checkpoint.plan["pipeline"]["modules"]]
-    coarsest = max([dtype, *computed], key=lambda name: TOLERANCE[name])
-    tolerance = TOLERANCE[coarsest]
+    coarsest, tolerance = tolerance_of(checkpoint.plan, dtype)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "actions.safetensors"
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        environment |= {
-            "HF_HUB_OFFLINE": "1",
-            "HF_MODULES_CACHE": str(Path(folder) / "modules"),
-            "TOKENIZERS_PARALLELISM": "false",
-        }
-        command = [
-            sys.executable,
-            "-I",
-            str(Path(reload.__file__).resolve()),
-            str(package.resolve()),
-            str(checkpoint.path.resolve()),
-            str(out),
-        ]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}"
-            raise UserError(f"{package} does not load in a fresh process: {last}\n{done.stderr}")
+        arguments = [str(package.resolve()), str(checkpoint.path.resolve()), str(out)]
+        in_fresh_process(Path(reload.__file__), arguments, package=package, folder=Path(folder))
         actions = load_file(out)["actions"]
     wanted = checkpoint.reference["actions"].to(actions.dtype)
-    names = json.loads((checkpoint.path / "reference.json").read_text())["datasets"]
-    spans = torch.stack([_spans(checkpoint.normalization[name]["action"]) for name in names]).to(actions.dtype)
+    recipes = [checkpoint.normalization[name]["action"] for name in checkpoint.reference_datasets]
+    spans = torch.stack([action_spans(recipe) for recipe in recipes]).to(actions.dtype)
     if actions.shape != wanted.shape:
         raise UserError(f"{package} gives actions of shape {list(actions.shape)}, the trainer {list(wanted.shape)}.")
     difference = float(((actions - wanted).abs() / spans[:, None, :]).max())
@@ -84,7 +67,47 @@ def verify_package(package: Path, checkpoint: Packable, dtype: DType) -> dict[st
     return result
 
 
-def _spans(recipe: dict[str, Any]) -> torch.Tensor:
+def tolerance_of(plan: dict[str, Any], dtype: DType) -> tuple[DType, float]:
+    """The coarser of a package's dtype and the trainer's compute dtypes, and the difference that it explains."""
+    computed = [module["dtype"] for module in plan["pipeline"]["modules"]]
+    coarsest = max([dtype, *computed], key=lambda name: TOLERANCE[name])
+    return coarsest, TOLERANCE[coarsest]
+
+
+def in_fresh_process(
+    script: Path,
+    arguments: list[str],
+    *,
+    package: Path,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Runs a script that opens a package, offline and with nothing of ours on its path.
+
+    Args:
+        script: stands alone.
+        package: for messages.
+        folder: where it runs and may write.
+        environment: more variables.
+
+    Raises:
+        UserError: it failed; with what it wrote to stderr.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    fresh = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_MODULES_CACHE": str(folder / "modules"),
+        "TOKENIZERS_PARALLELISM": "false",
+        **(environment or {}),
+    }
+    command = [sys.executable, "-I", str(script.resolve()), *arguments]
+    done = subprocess.run(command, cwd=folder, env={**inherited, **fresh}, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}"
+        raise UserError(f"{package} does not load in a fresh process: {last}\n{done.stderr}")
+
+
+def action_spans(recipe: dict[str, Any]) -> torch.Tensor:
     """Units of the robot per normalised unit, by dimension [A]; 1 where the dimension passes or is constant."""
     rule = normalizer(**recipe)
     span = rule.span / 2 if rule.bounds else rule.span

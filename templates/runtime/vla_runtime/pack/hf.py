@@ -7,6 +7,7 @@ from pathlib import Path
 from huggingface_hub import save_torch_state_dict
 
 from .. import modeling
+from ..modeling.composed import ComposedVLA
 from ..modeling.modeling_vla import VLAPretrainedConfig
 from ..modeling.tokenization import load_tokenizer
 from ..partition import TORCH_DTYPES, DType
@@ -17,7 +18,7 @@ from .compare import verify_package
 MAX_SHARD = "5GB"
 
 
-def hf(checkpoint: Packable, out: Path, *, dtype: DType) -> None:
+def hf(checkpoint: Packable[ComposedVLA], out: Path, *, dtype: DType) -> None:
     """Writes and verifies the package.
 
     Layout: config.json (architecture, normalisation with statistics), safetensors with an index when sharded, tokenizer files,
@@ -32,8 +33,9 @@ def hf(checkpoint: Packable, out: Path, *, dtype: DType) -> None:
         UserError: the reloaded package does not act as the trainer did.
     """
     partial = fresh_directory(out)
+    architecture = checkpoint.model.config.self_contained()
     config = VLAPretrainedConfig(
-        vla=checkpoint.config.to_dict(),
+        vla=architecture.to_dict(),
         normalization=checkpoint.normalization,
         crop=checkpoint.crop,
         architectures=["VLAForActionPrediction"],
@@ -42,7 +44,7 @@ def hf(checkpoint: Packable, out: Path, *, dtype: DType) -> None:
     )
     config.save_pretrained(partial)
     save_torch_state_dict(checkpoint.exported(dtype), partial, max_shard_size=MAX_SHARD, metadata={"format": "pt"})
-    load_tokenizer(checkpoint.config.language).save_pretrained(partial)
+    load_tokenizer(architecture.language).save_pretrained(partial)
     (partial / "dataset_statistics.json").write_text(json.dumps(statistics_of(checkpoint), indent=2) + "\n")
     copy_modeling(partial)
     write_card(partial, checkpoint, kind="hf")
@@ -58,7 +60,7 @@ def copy_modeling(directory: Path) -> None:
             shutil.copyfile(file, directory / file.name)
 
 
-def statistics_of(checkpoint: Packable) -> dict[str, dict[str, dict[str, object]]]:
+def statistics_of(checkpoint: Packable[ComposedVLA]) -> dict[str, dict[str, dict[str, object]]]:
     """Statistics in OpenVLA's shape: dataset -> action / proprio -> statistic -> values, with the mask."""
     roles = {"action": "action", "state": "proprio"}
     return {

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ..modeling.composed import ComposedVLA
 from ..modeling.observe import image_size
 from ..modeling.tokenization import load_tokenizer
 from ..partition import DType
@@ -26,7 +27,7 @@ PLUGIN = "lerobot_policy_vla_composed"
 MODES = {"meanStd": "MEAN_STD", "minMax": "MIN_MAX", "quantiles": "QUANTILES", "identity": "IDENTITY"}
 
 
-def lerobot(checkpoint: Packable, out: Path, *, dtype: DType, action_steps: int) -> None:
+def lerobot(checkpoint: Packable[ComposedVLA], out: Path, *, dtype: DType, action_steps: int) -> None:
     """Writes and verifies the package.
 
     Args:
@@ -71,7 +72,7 @@ def write_plugin(directory: Path) -> None:
 
 def _write_policy(
     directory: Path,
-    checkpoint: Packable,
+    checkpoint: Packable[ComposedVLA],
     dataset: dict[str, Any],
     dtype: DType,
     action_steps: int,
@@ -82,7 +83,7 @@ def _write_policy(
 
     from .. import lerobot_plugin
 
-    config, recipes = checkpoint.config, checkpoint.normalization[dataset["name"]]
+    config, recipes = checkpoint.model.config.self_contained(), checkpoint.normalization[dataset["name"]]
     size = image_size(config)
     sizes = dataset["cameraSizes"] if "unknown" not in dataset["cameraSizes"] else {}
     inputs = {
