@@ -22,7 +22,7 @@ Layouts:
   prismatic:DIR  OpenVLA's native layout (checkpoints/*.pt)
   plugin:DIR     the policy of a lerobot package of this program
 
-What a checkpoint does not say is asked for, all of it at once; see docs/convert.md.
+What a checkpoint does not say is asked for, all of it at once.
 
 Examples:
   vla convert openpi:./checkpoints/pi05_mine/19999 lerobot:./pi05-mine --chunk 10 ...
@@ -43,6 +43,7 @@ interface Options {
   readonly actionSteps?: number
   readonly reference?: string
   readonly otherSizes?: boolean
+  readonly crop?: string
   readonly python?: string
 }
 
@@ -66,7 +67,7 @@ export function convertCommand({ add }: Registrar): void {
       .option('--tokenizer-length <n>', "padded length of the prompt (openpi's max_token_len)", positive)
       .option(
         '--camera <camera=feature>',
-        "LeRobot's feature for a camera of openpi's, or CAMERA=none; once for each of base_0_rgb, left_wrist_0_rgb, right_wrist_0_rgb",
+        "LeRobot's feature for a camera, or CAMERA=none; once for each of openpi's base_0_rgb, left_wrist_0_rgb, right_wrist_0_rgb, or for OpenVLA's primary",
         camera,
       )
       .option('--state-dim <n>', "true width of the robot's state", positive)
@@ -79,8 +80,8 @@ export function convertCommand({ add }: Registrar): void {
           "whether pi0.5 reads the state as text (openpi's discrete_state_input)",
         ).choices(['yes', 'no']),
       )
-      .option('--asset-id <id>', 'folder under assets/ that has, or gets, the statistics')
-      .option('--tokenizer <dir>', "directory of PaliGemma's tokenizer, which then travels along, or: hub")
+      .option('--asset-id <id>', 'whose statistics: the folder under assets/ (openpi), the dataset (OpenVLA)')
+      .option('--tokenizer <dir>', "directory of the model's tokenizer, which then travels along, or: hub")
       .addOption(
         new Option('--dtype <dtype>', "of the weights (default: the checkpoint's)").choices(['float32', 'bfloat16']),
       )
@@ -90,6 +91,7 @@ export function convertCommand({ add }: Registrar): void {
         positive,
       )
       .option('--reference <file>', 'stored batch with the actions to compare with (.npz); default: a fixed batch')
+      .option('--crop <share>', "share of the area that training's random crop kept, or none (to plugin:)")
       .option('--other-sizes', "convert a model of sizes that LeRobot's configuration cannot say")
       .option(
         '--python <path>',
@@ -155,6 +157,7 @@ async function convert([from = '', to = '']: readonly string[], options: Options
     action_steps: options.actionSteps,
     reference: options.reference === undefined ? undefined : resolve(io.cwd, options.reference),
     other_sizes: options.otherSizes,
+    crop: options.crop,
   }
   const host = hostOf(io)
   const python = await environmentPython(host, io.cwd, options.python)

@@ -52,7 +52,7 @@ describe('vla convert', () => {
       ...['--chunk', '10', '--tokenizer-length', '200', '--camera', 'base_0_rgb=observation.images.top'],
       ...['--camera', 'left_wrist_0_rgb=none', '--state-dim', '8', '--action-dim', '7', '--delta-actions', '6,-1'],
       ...['--action-names', 'x,y,z', '--discrete-state', 'no', '--asset-id', 'trossen', '--tokenizer', 'words'],
-      ...['--dtype', 'bfloat16', '--action-steps', '5', '--reference', 'r.npz', '--other-sizes'],
+      ...['--dtype', 'bfloat16', '--action-steps', '5', '--reference', 'r.npz', '--other-sizes', '--crop', '0.9'],
     ]
     const { code, stdout, stderr } = await vla(folder, ['convert', 'openpi:in', 'lerobot:out', ...answers], { env })
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
@@ -74,6 +74,7 @@ describe('vla convert', () => {
       action_steps: 5,
       reference: join(folder, 'r.npz'),
       other_sizes: true,
+      crop: '0.9',
     })
     expect(await read('started.json')).toEqual({
       path: [join(packageFolder, 'templates/convert'), join(packageFolder, 'templates/runtime')],

@@ -9,7 +9,6 @@ from vla_runtime.errors import UserError
 from .sizes import CAMERAS, Sizes
 from .statistics import Statistics
 
-LAYOUTS = ("openpi", "lerobot", "hf", "prismatic", "plugin")
 Dtype = Literal["float32", "bfloat16"]
 
 
@@ -35,6 +34,7 @@ class Request:
     action_steps: int | None = None
     reference: Path | None = None
     other_sizes: bool = False
+    crop: str | None = None
 
     @classmethod
     def parse(cls, told: dict[str, Any]) -> "Request":

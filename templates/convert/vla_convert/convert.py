@@ -8,15 +8,26 @@ from typing import Any
 from vla_runtime.errors import UserError
 
 from .answers import Request
+from .jobs import Job, RenamedJob
 from .places import free, written_whole
 from .to_lerobot import openpi_to_lerobot
 from .to_openpi import lerobot_to_openpi
-from .verify import Job, verify
+from .verify import verify
 
-Conversion = Callable[[Request, Path], tuple[Job, dict[str, Any]]]
+OPENVLA = ("hf", "prismatic", "plugin")
+
+
+def _between_openvla(request: Request, partial: Path) -> tuple[Job | RenamedJob, dict[str, Any]]:
+    from .openvla import between_openvla  # transformers and timm, which the others do without for as long as they can
+
+    return between_openvla(request, partial)
+
+
+Conversion = Callable[[Request, Path], tuple[Job | RenamedJob, dict[str, Any]]]
 CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("openpi", "lerobot"): openpi_to_lerobot,
     ("lerobot", "openpi"): lerobot_to_openpi,
+    **{(source, target): _between_openvla for source in OPENVLA for target in OPENVLA if source != target},
 }
 
 
@@ -38,18 +49,10 @@ def convert(request: Request) -> dict[str, Any]:
     with written_whole(request.target) as partial:
         job, facts = CONVERSIONS[pair](request, partial)
         told = verify(job)
-        actions, statistics = told["actions"], told["statistics"]
-        print(
-            f"loaded in a fresh process; largest difference of an action {actions['largestDifference']:.2g} of {actions['tolerance']:g} "
-            f"allowed ({actions['dtype']}; against {actions['against']}), of a normalised value {statistics['largestDifference']:.2g} "
-            f"of {statistics['tolerance']:g}",
-            flush=True,
-        )
+        print(told["summary"], flush=True)
         if not told["agrees"]:
             raise UserError(
-                f"What was written acts differently from {request.source}: an action by {actions['largestDifference']:.3g} "
-                f"({actions['tolerance']:g} allowed; against {actions['against']}), a normalised value by "
-                f"{statistics['largestDifference']:.3g} ({statistics['tolerance']:g} allowed). It was removed. Where a reference was "
+                f"What was written acts differently from {request.source}, and was removed: {told['summary']}. Where a reference was "
                 "given, it may be of other weights, another camera order, chunk or number of steps."
             )
         (partial / "verification.json").write_text(json.dumps(told, indent=2) + "\n")

@@ -9,6 +9,7 @@ from vla_runtime.errors import UserError
 
 from .answers import Request, answers
 from .batch import read_batch
+from .jobs import Job
 from .keys import tensor_shapes
 from .lerobot_directory import carry_tokenizer, lerobot_config, notes, write_processors, write_readme
 from .memory import peak, resident
@@ -18,7 +19,6 @@ from .policies import build
 from .safetensors_io import TensorWriter, differences
 from .sizes import Sizes
 from .statistics import MODES, find_norm_stats, read_norm_stats
-from .verify import Job
 
 
 def openpi_to_lerobot(request: Request, partial: Path) -> tuple[Job, dict[str, Any]]:

@@ -15,6 +15,7 @@ from vla_runtime.errors import UserError
 
 from .answers import Request
 from .batch import read_batch
+from .jobs import Job
 from .keys import EMBEDDING, HEAD, openpi_name, openpi_tensors, torch_sizes
 from .memory import peak, resident
 from .places import Progress, enough_room, published
@@ -22,7 +23,6 @@ from .policies import load_config
 from .safetensors_io import TensorFile, TensorWriter
 from .sizes import CAMERAS, SO400M, Sizes, variant
 from .statistics import MODES, NAMES, STATISTICS, Statistics, openpi_statistics
-from .verify import Job
 
 STATE, ACTION = "observation.state", "action"
 STATE_TEXT = "pi05_prepare_state_tokenizer_processor_step"

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from torch import Tensor
 from vla_runtime.errors import UserError
 
 from .batch import ModelBatch, fixed_batch, read_batch
+from .jobs import Job, RenamedJob
 from .memory import peak, resident
 from .sizes import CAMERAS
 
@@ -30,34 +31,11 @@ STATISTICS_TOLERANCE = 1e-4
 """Largest difference of a normalised state or action, beyond what fp32 must lose."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """What is compared.
-
-    Attributes:
-        directory: LeRobot's policy directory.
-        cameras: openpi's camera -> LeRobot's feature.
-        openpi: the checkpoint of openpi's on the other side.
-        reference: a stored batch with the original's actions; None: a fixed batch through both.
-        norm_stats: openpi's statistics.
-        carried: the tokenizer travels along, so the whole preprocessor is run.
-        openpi_is_new: openpi's side is what was written.
-    """
-
-    directory: str
-    cameras: dict[str, str]
-    openpi: str
-    reference: str | None
-    norm_stats: str
-    carried: bool
-    openpi_is_new: bool
-
-
-def verify(job: Job) -> dict[str, Any]:
+def verify(job: Job | RenamedJob) -> dict[str, Any]:
     """Runs the job in a fresh process.
 
     Returns:
-        what `verification.json` says; `agrees` tells whether the tolerances hold.
+        what `verification.json` says; `agrees` tells whether the tolerances hold, `summary` both in a sentence.
 
     Raises:
         UserError: what was written does not load.
@@ -66,7 +44,7 @@ def verify(job: Job) -> dict[str, Any]:
         told, result = Path(folder) / "job.json", Path(folder) / "result.json"
         told.write_text(json.dumps(asdict(job)))
         environment = os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-        if job.carried:
+        if isinstance(job, Job) and job.carried:
             environment["HF_HUB_CACHE"] = str(Path(job.directory) / "hub")
         # Where this package is found is told by path: the process starts with nothing imported.
         paths = [str(Path(__file__).parent.parent), str(Path(sys.modules["vla_runtime"].__path__[0]).parent)]
@@ -111,8 +89,19 @@ def _run(job: Job) -> dict[str, Any]:
         "memoryBytes": {"libraries": libraries, "peak": peak()},
     }
     # "not more than" also fails for NaN.
-    agrees = difference <= tolerance and told["statistics"]["largestDifference"] <= STATISTICS_TOLERANCE
-    return {"agrees": bool(agrees), **told}
+    normalised = told["statistics"]["largestDifference"]
+    agrees = difference <= tolerance and normalised <= STATISTICS_TOLERANCE
+    summary = (
+        f"loaded in a fresh process; largest difference of an action {difference:.2g} of {tolerance:g} allowed ({config.dtype}; against "
+        f"{against}), of a normalised value {normalised:.2g} of {STATISTICS_TOLERANCE:g}"
+    )
+    return {"agrees": bool(agrees), "summary": summary, **told}
+
+
+def _renamed(job: RenamedJob) -> dict[str, Any]:
+    from .openvla import compare_renamed
+
+    return compare_renamed(job)
 
 
 def _original(job: Job, config: Any) -> tuple[ModelBatch, str]:
@@ -266,7 +255,8 @@ def main(job: str, result: str) -> int:
     logging.disable(logging.WARNING)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count() or 1)
     try:
-        told = _run(Job(**json.loads(Path(job).read_text())))
+        asked = json.loads(Path(job).read_text())
+        told = _run(Job(**asked)) if "openpi" in asked else _renamed(RenamedJob(**asked))
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 from vla_convert import verify as verification
 from vla_convert.batch import read_batch
 from vla_convert.convert import convert
+from vla_convert.jobs import Job
 from vla_convert.openpi import open_openpi
 from vla_convert.policies import build, load, load_config, modeling, of_size
 from vla_convert.reference_model import actions
-from vla_convert.verify import Job
 from vla_runtime.errors import UserError
 
 
@@ -97,7 +97,7 @@ def test_a_conversion_that_acts_differently_leaves_nothing(converted: Converted,
     stored["img_base_0_rgb"], stored["img_left_wrist_0_rgb"] = stored["img_left_wrist_0_rgb"], stored["img_base_0_rgb"]
     np.savez(tmp_path / "swapped.npz", **stored)
     wanted = request_for(converted.family, converted.source, tmp_path / "out", reference=tmp_path / "swapped.npz")
-    with pytest.raises(UserError, match=r"acts differently from .*It was removed"):
+    with pytest.raises(UserError, match=r"acts differently from .*, and was removed: loaded in a fresh process"):
         convert(wanted)
     assert [path.name for path in tmp_path.iterdir()] == ["swapped.npz"]
 
