@@ -291,14 +291,11 @@ function buildModel(body: Body, model: Pipeline['model']): void {
     body.line(built, 'model.py')
   } else body.block(py`with ${use('torch')}.device("meta"):`, (inner) => inner.line(built, 'model.py'))
   if (model.family !== 'lerobot') return
-  if (jointTypes.has(model.type))
-    body.line(
-      py`${runtime('policies.joint', 'join_streams')}(model)`,
-      'the language and expert layers of one depth become one called unit',
-    )
   body.line(
     py`${runtime('policies.training', 'prepare')}(model, ${use('model', 'POLICY')})`,
-    "model(batch): sums of LeRobot's loss terms",
+    jointTypes.has(model.type)
+      ? "model(batch): sums of LeRobot's loss terms; language and expert layers of one depth become one called unit"
+      : "model(batch): sums of LeRobot's loss terms",
   )
 }
 
@@ -318,14 +315,19 @@ function build(body: Body, project: Project): void {
   const sources = weightsOf(project)
   const whole = sources.length === 1 && sources[0]?.part === '' ? sources[0] : undefined
   const audits = sources.map(({ source, revision, part, missing, unexpected }) =>
-    call(runtime('weights', 'WeightAudit'), [
-      { value: str(source) },
-      { value: revision === null ? none : str(revision) },
-      { value: name('model') },
-      part !== '' ? { keyword: 'part', value: str(part) } : undefined,
-      missing.length > 0 ? { keyword: 'allow_missing', value: list(missing.map(str)) } : undefined,
-      unexpected.length > 0 ? { keyword: 'allow_unexpected', value: list(unexpected.map(str)) } : undefined,
-    ]),
+    call(
+      pipeline.model.family === 'lerobot'
+        ? runtime('policies.audit', 'PolicyWeights')
+        : runtime('weights', 'WeightAudit'),
+      [
+        { value: str(source) },
+        { value: revision === null ? none : str(revision) },
+        { value: name('model') },
+        part !== '' ? { keyword: 'part', value: str(part) } : undefined,
+        missing.length > 0 ? { keyword: 'allow_missing', value: list(missing.map(str)) } : undefined,
+        unexpected.length > 0 ? { keyword: 'allow_unexpected', value: list(unexpected.map(str)) } : undefined,
+      ],
+    ),
   )
   const audited = 'from the headers: every key accounted for, or an error'
   if (whole !== undefined) body.line(py`weights = ${audits[0] ?? none}`, audited)

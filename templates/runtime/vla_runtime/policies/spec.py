@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,10 +18,13 @@ from torch import nn
 from ..errors import UserError
 from ..mesh import device_type
 from ..modeling.construct import real_buffers
+from ..weights import locate
 
 LerobotMode = Literal["MEAN_STD", "MIN_MAX", "QUANTILES", "QUANTILE10", "IDENTITY"]
 STATE, ACTION, IMAGES = "observation.state", "action", "observation.images"
 _OURS = {"type", "input_features", "output_features", "normalization_mapping", "device", "push_to_hub", "use_peft"}
+# Fields of every configuration that say where a policy came from, and nothing of what it is.
+_INHERITED = {"pretrained_path", "pretrained_revision", "repo_id", "private", "tags", "license", "use_amp"}
 # Fields that make a constructor fetch weights, and what they are while a policy is built whose weights come from elsewhere.
 _FETCHING: dict[str, Any] = {"pretrained_backbone_weights": None, "load_vlm_weights": False}
 
@@ -91,6 +95,7 @@ def policy_config(spec: PolicySpec, *, device: str | None = None) -> Any:
     if spec.state_dim:
         inputs[STATE] = {"type": "STATE", "shape": [spec.state_dim]}
     values = {
+        **_pretrained_fields(spec),
         **spec.config,
         "input_features": inputs,
         "output_features": {ACTION: {"type": "ACTION", "shape": [spec.action_dim]}},
@@ -142,6 +147,24 @@ def build_policy(spec: PolicySpec) -> PreTrainedPolicy:
     if not on_meta:
         policy.to(config.device)
     return policy.train()
+
+
+def _pretrained_fields(spec: PolicySpec) -> dict[str, Any]:
+    """The fields of the pretrained policy's own configuration that the declaration has no words for.
+
+    Raises:
+        UserError: no config.json, or one of another policy type.
+    """
+    if spec.pretrained is None:
+        return {}
+    file = locate(spec.pretrained, spec.revision) / "config.json"
+    try:
+        saved = json.loads(file.read_text())
+    except (OSError, json.JSONDecodeError) as problem:
+        raise UserError(f"{file}: cannot read the configuration of the pretrained policy ({problem}).") from None
+    if saved.get("type") != spec.type:
+        raise UserError(f"{file} is of a policy of type {saved.get('type')!r}, the declaration says {spec.type!r}.")
+    return {name: value for name, value in saved.items() if name not in _OURS and name not in _INHERITED}
 
 
 def _config_class(spec: PolicySpec) -> type[PreTrainedConfig]:
