@@ -33,9 +33,7 @@ export function resolvePolicy(
   const config = resolveConfig(model, lock, book)
   const description = {
     config,
-    cameras: at.choose('cameras', model.cameras, () =>
-      catalog(policyCameras(model), `The cameras of the published ${model.type}.`),
-    ),
+    cameras: at.choose('cameras', model.cameras, () => publishedCameras(model, datasets)),
     imageSizes: imageSizes(datasets),
     ...widths(model, datasets, book),
   }
@@ -128,6 +126,17 @@ const ours: Readonly<Record<NormalizationMode, Pipeline['normalize']['state']>> 
 /** LeRobot's trainer puts ImageNet's statistics in the place of the dataset's (`use_imagenet_stats`). */
 function visualOf(mode: NormalizationMode | undefined): PolicyPlanModel['visual'] {
   return mode === undefined || mode === 'IDENTITY' ? 'identity' : 'imagenet'
+}
+
+/** The published policy's cameras; of a policy that fills missing ones with masked pictures, those that every dataset has. */
+function publishedCameras(model: PolicyModel, datasets: readonly PlanDataset[]): Choice<readonly string[]> {
+  const all = policyCameras(model)
+  const mapped = all.filter((camera) => datasets.every(({ cameras }) => Object.hasOwn(cameras, camera)))
+  const some = mapped.length > 0 && findLoop(model.type)?.fillsCameras === true ? mapped : all
+  const reason = `The cameras of the published ${model.type}`
+  return some.length === all.length
+    ? { value: all, from: 'catalog', reason: `${reason}.` }
+    : { value: some, from: 'derived', reason: `${reason} that the data has.` }
 }
 
 function widths(

@@ -42,6 +42,11 @@ import { renderedAtAnotherSize } from './outputs/vla703-rendered-at-another-size
 import { nothingToEvaluate } from './outputs/vla704-nothing-to-evaluate.ts'
 import { stepsBeyondChunk } from './outputs/vla705-steps-beyond-chunk.ts'
 import { unknownTask } from './outputs/vla706-unknown-task.ts'
+import { policyRefusesConfiguration } from './policies/vla530-policy-refuses-configuration.ts'
+import { policyLearnsBatchStatistics } from './policies/vla531-policy-learns-batch-statistics.ts'
+import { policyWithoutModules } from './policies/vla532-policy-without-modules.ts'
+import { policyCannotCarryIt } from './policies/vla533-policy-cannot-carry-it.ts'
+import { cameraLeftOut } from './policies/vla534-camera-left-out.ts'
 import { dtypeUnsupportedOnGpu } from './precision/vla101-dtype-unsupported-on-gpu.ts'
 import { fp64OnGpus } from './precision/vla102-fp64-on-gpus.ts'
 import { mastersBelowFp32 } from './precision/vla103-masters-below-fp32.ts'
@@ -120,6 +125,11 @@ export const rules: readonly Rule[] = [
   towersDoNotFuse,
   headNotDivisible,
   datasetNamedTwice,
+  policyRefusesConfiguration,
+  policyLearnsBatchStatistics,
+  policyWithoutModules,
+  policyCannotCarryIt,
+  cameraLeftOut,
   stateDoesNotFit,
   replicaDoesNotFit,
   gatheredDoesNotFit,

@@ -10,7 +10,17 @@ import type { PlanPath } from '../plan/notes.ts'
 import type { Note, Pipeline, Unknown } from '../plan/plan.ts'
 
 type RuleArea =
-  'reporting' | 'precision' | 'training' | 'freezing' | 'adapters' | 'data' | 'model' | 'memory' | 'outputs' | 'launch'
+  | 'reporting'
+  | 'precision'
+  | 'training'
+  | 'freezing'
+  | 'adapters'
+  | 'data'
+  | 'model'
+  | 'policies'
+  | 'memory'
+  | 'outputs'
+  | 'launch'
 
 /** Where what the rule says is known from. */
 interface Source {
