@@ -171,9 +171,13 @@ function resolveConfig(model: PolicyModel, lock: Lock | undefined, book: Noteboo
   const field = findLoop(model.type)?.chunkField
   if (model.chunk === undefined || field === undefined) return config
   config[field] = model.chunk
+  if (model.config?.['n_action_steps'] !== undefined) return config
   const executed = config['n_action_steps'] ?? family?.fields['n_action_steps']?.default
-  if (model.config?.['n_action_steps'] === undefined && typeof executed === 'number' && executed > model.chunk)
-    config['n_action_steps'] = model.chunk
+  // A diffusion policy's horizon begins with the first observed frame, and only what follows the present one is executed.
+  const open = { unknown: true } as const
+  const sizes = { config, cameras: [], imageSizes: open, stateDim: open, actionDim: open }
+  const most = model.chunk + (family?.describe(sizes).firstAction ?? 0)
+  if (typeof executed === 'number' && executed > most) config['n_action_steps'] = most
   return config
 }
 
