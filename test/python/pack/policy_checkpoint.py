@@ -1,13 +1,15 @@
 """A checkpoint of a LeRobot policy after two updates, as the runtime writes it, from one process."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import torch
-from dataset_fixture import FakeMesh, FakeRun, write_dataset
+from dataset_fixture import LENGTHS, FakeMesh, FakeRun
 from lerobot.policies.pretrained import PreTrainedPolicy
 from safetensors.torch import save_file
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
@@ -37,7 +39,7 @@ class Trained:
 
 
 def train(folder: Path, spec: PolicySpec, cameras: dict[str, dict[str, str]] | None = None, **plan: Any) -> Trained:
-    """Two updates on the fixture's dataset, or on one for each entry of `cameras`: name -> camera -> feature.
+    """Two updates on a dataset for each entry of `cameras`: name -> camera -> feature; default: one dataset with its own camera names.
 
     Args:
         folder: where datasets and checkpoint go.
@@ -46,12 +48,11 @@ def train(folder: Path, spec: PolicySpec, cameras: dict[str, dict[str, str]] | N
         plan: fields of the plan's `pipeline` that differ.
     """
     torch.set_num_threads(1)
-    maps = cameras or {"one": {"front": "observation.image"}}
+    maps = cameras or {"one": {camera: f"observation.{camera}_image" for camera in spec.cameras}}
     roots = {}
     for number, name in enumerate(maps):
         roots[name] = str(folder / name)
-        write_dataset(folder / name, action_dim=spec.action_dim, seed=number)
-        _describe(Path(roots[name]), maps[name])
+        record(folder / name, spec, [maps[name][camera] for camera in spec.cameras], seed=number)
     samples = policy_samples(
         [
             Dataset(name, cameras=cams, state="observation.state", action="action", root=roots[name])
@@ -95,12 +96,38 @@ def train(folder: Path, spec: PolicySpec, cameras: dict[str, dict[str, str]] | N
     return Trained(path, spec, roots)
 
 
-def _describe(root: Path, cameras: dict[str, str]) -> None:
-    """Renames the dataset's one image feature, or fails where it is asked for two."""
-    wanted = sorted(set(cameras.values()))
-    if wanted == ["observation.image"]:
-        return
-    raise AssertionError(f"{root} has one camera, not {wanted}")
+def record(root: Path, spec: PolicySpec, cameras: Sequence[str], seed: int) -> None:
+    """Four short episodes of random pictures, states and actions, written by LeRobot."""
+    from lerobot.datasets.lerobot_dataset import LeRobotDataset
+
+    sizes = dict(zip(cameras, (spec.image_sizes[camera] for camera in spec.cameras), strict=True))
+    axes = ["x", "y", "z", "u", "v", "w"]
+    dataset = LeRobotDataset.create(
+        repo_id="local/test",
+        fps=10,
+        root=root,
+        use_videos=False,
+        robot_type="arm",
+        features={
+            **{
+                name: {"dtype": "image", "shape": (*size, 3), "names": ["height", "width", "channels"]}
+                for name, size in sizes.items()
+            },
+            "observation.state": {"dtype": "float32", "shape": (spec.state_dim,), "names": axes[: spec.state_dim]},
+            "action": {"dtype": "float32", "shape": (spec.action_dim,), "names": axes[: spec.action_dim]},
+        },
+    )
+    random = np.random.default_rng(seed)
+    for episode, length in enumerate(LENGTHS):
+        for _ in range(length):
+            frame: dict[str, Any] = {
+                name: random.integers(0, 255, (*size, 3), dtype=np.uint8) for name, size in sizes.items()
+            }
+            frame["observation.state"] = random.normal(seed, 1 + seed, spec.state_dim).astype(np.float32)
+            frame["action"] = random.normal(-seed, 2 + seed, spec.action_dim).astype(np.float32)
+            dataset.add_frame({**frame, "task": "open the drawer" if episode % 2 else "close it"})
+        dataset.save_episode()
+    dataset.finalize()
 
 
 def plan_of(spec: PolicySpec, maps: dict[str, dict[str, str]], roots: dict[str, str], **changes: Any) -> dict[str, Any]:

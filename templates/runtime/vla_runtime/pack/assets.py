@@ -88,6 +88,9 @@ def copy_assets(assets: list[Asset], package: Path) -> None:
             target = snapshot / file.relative_to(asset.source)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
+        if not (snapshot / "config.json").exists():
+            # transformers asks a repository for it even where only a tokenizer is read; from a directory it takes none for an empty one.
+            (snapshot / "config.json").write_text("{}\n")
         (repository / "refs").mkdir(exist_ok=True)
         (repository / "refs" / "main").write_text(revision)
 

@@ -5,9 +5,11 @@ Stands alone: verification runs this file in a process that has none of the trai
     python -I stock.py <job.json> <out.safetensors>
 """
 
+import functools
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import json
 import os
 import sys
@@ -129,10 +131,14 @@ class StockPolicy:
         if self._asked_through_queues(policy):  # the chunk came out of `select_action` already
             _seed(seed)
             return self.chunk(inputs, noise)[0, :count]
-        more = {} if noise is None else {"noise": noise}
         steps = 1 if config.observation_delta_indices is None else len(config.observation_delta_indices)
         policy.reset()
         actions: list[Tensor] = []
+        more: dict[str, Tensor] = {}
+        if noise is not None and "noise" in inspect.signature(policy.select_action).parameters:
+            more["noise"] = noise
+        elif noise is not None:  # it asks `predict_action_chunk`, which takes noise, without handing any on
+            policy.predict_action_chunk = functools.partial(type(policy).predict_action_chunk, policy, noise=noise)
         with torch.no_grad():
             for step in range(steps):
                 shown = {
@@ -145,6 +151,7 @@ class StockPolicy:
                 _seed(seed)
                 actions = [policy.select_action(dict(shown), **more)]
             actions += [policy.select_action(dict(shown), **more) for _ in range(count - 1)]
+        policy.__dict__.pop("predict_action_chunk", None)
         return torch.cat(actions)
 
     def in_units(self, chunk: Tensor) -> Tensor:
@@ -245,14 +252,20 @@ def compare_weights(policy: Any, file: Path, digests: Mapping[str, str]) -> dict
     return found
 
 
+def read_job(job_file: str) -> dict[str, Any]:
+    """What is to be verified; from here on the package's own hub folder is read. Call it before LeRobot is imported."""
+    job = json.loads(Path(job_file).read_text())
+    use_hub_folder(Path(job["directory"]))
+    return job
+
+
 def main(job_file: str, out: str) -> None:
     """Computes the actions of the reference batch and writes them, with what became of the weights."""
     foreign = [name for name in sys.modules if name.split(".")[0] == "vla_runtime"]
     if foreign:
         raise RuntimeError(f"this process was to be free of the trainer's code, but has {foreign}")
-    job = json.loads(Path(job_file).read_text())
+    job = read_job(job_file)
     directory = Path(job["directory"])
-    use_hub_folder(directory)
     sys.path.extend(job["plugin_path"])
     torch.set_num_threads(job["threads"])
     from safetensors.torch import load_file, save_file
