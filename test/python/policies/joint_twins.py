@@ -26,7 +26,7 @@ from vla_runtime.policies.draws import PerSampleDraws
 from vla_runtime.policies.spec import PolicySpec
 from vla_runtime.policies.training import prepare
 
-UPDATES, BATCH, SEED, STEP = 3, 8, 5, 0.02
+UPDATES, BATCH, SEED, STEP = 3, 8, 5, 1e-3
 ADAPTED = ("q_proj", "v_proj")
 
 Kind = Literal["pi0", "pi05", "smolvla", "xvla"]
@@ -425,7 +425,7 @@ def _descend(case: Case, named: dict[str, nn.Parameter], dead: set[str], element
         batch = samples(case, update, list(range(BATCH)))
         loss = (elements(batch) * batch.valid[..., None]).sum() / (batch.valid.sum() * tiny.ACTION)
         loss.backward()
-        result.losses.append(float(loss))
+        result.losses.append(float(loss.detach()))
         result.gradients.append({n: p.grad.clone() for n, p in named.items() if p.grad is not None})
         with torch.no_grad():
             for parameter in named.values():

@@ -8,7 +8,7 @@ import pytest
 import tiny
 import torch
 import torch.distributed as dist
-from joint_twins import ROOT, UNITS, Case, build, modules, samples, sharded, spec
+from joint_twins import ROOT, UNITS, Case, Result, build, differences, modules, samples, sharded, spec
 from pool import Pool, RemoteError
 from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
@@ -55,7 +55,7 @@ def test_inference_equals_lerobots(kind: str) -> None:
     "options",
     [
         {"attention_mode": "self_attn"},
-        {"num_expert_layers": 2},
+        {"num_expert_layers": 2, "self_attn_every_n_layers": -1},
         {"num_expert_layers": 2, "attention_mode": "self_attn"},
         {"self_attn_every_n_layers": -1},
         {"prefix_length": 60},
@@ -66,20 +66,24 @@ def test_inference_equals_lerobots(kind: str) -> None:
 def test_smolvlas_other_arrangements(options: dict[str, Any]) -> None:
     batch = samples(Case("smolvla"), 0, [0, 1])
     plain, ours = build("smolvla", **options), build("smolvla", **options)
+    for policy in (plain, ours):
+        policy.requires_grad_(True)  # LeRobot's constructor freezes the last layers, of which keys and values are used
     elements = joint_twins.plain_elements(plain, batch)
     joint.join_streams(ours)
     found = joint_twins.plain_elements(ours, batch)
     assert relative(found, elements) <= 2e-6
     elements.mean().backward()
     found.mean().backward()
-    dead = set(joint.dead_parameters(ours))
-    gradients = dict(plain.named_parameters())
-    for name, parameter in ours.named_parameters():
-        expected = gradients[name].grad
-        if parameter.grad is None:
-            assert expected is None or not expected.any() or name in dead, name
-        elif expected is not None:
-            assert relative(parameter.grad, expected) <= 1e-5, name
+    case = Case("smolvla")
+    both = [
+        Result([1.0], [{n: p.grad for n, p in policy.named_parameters() if p.grad is not None}], {})
+        for policy in (ours, plain)
+    ]
+    worst = differences(case, *both)
+    assert max(worst.values()) <= 1e-6, worst
+    assert {n for n, p in ours.named_parameters() if p.grad is None} == set(joint.dead_parameters(ours))
+    if options == {"num_expert_layers": 2, "attention_mode": "self_attn"}:
+        return  # of which LeRobot's own inference fails where a layer has no partner
     inputs = {name: value for name, value in batch.tensors.items() if not name.startswith("action")}
     noise = torch.randn(2, tiny.CHUNK, 6, generator=torch.Generator().manual_seed(3))
     expected = plain.predict_action_chunk(dict(inputs), noise=noise)
@@ -90,8 +94,7 @@ def test_smolvlas_other_arrangements(options: dict[str, Any]) -> None:
 def test_dead_parameters_are_those_without_a_gradient(kind: str) -> None:
     """By LeRobot's own backward, with everything unfrozen that its constructor freezes."""
     policy = build(kind)
-    for parameter in policy.parameters():
-        parameter.requires_grad_(True)
+    policy.requires_grad_(True)
     batch = samples(Case(kind), 0, [0, 1])  # pyright: ignore[reportArgumentType]
     joint_twins.plain_elements(policy, batch).mean().backward()
     found = {n for n, p in policy.named_parameters() if p.grad is None or not p.grad.any()}
@@ -187,7 +190,8 @@ def _holds(kind: str) -> dict[str, Any]:
 def test_sharding_is_real_and_every_unit_is_called(policy_pool: Pool, kind: str) -> None:
     """Fails when a release of LeRobot stops calling a unit: its parameters would never be gathered, or never be freed."""
     found = policy_pool.run(_holds, kind=kind)[0]
-    assert 0.5 <= found["share"] < 0.51
+    # X-VLA's position embedding has one row, which one process holds.
+    assert 0.5 <= found["share"] < (0.53 if kind == "xvla" else 0.51)
     assert found["whole"] == []
     assert found["root"] == ROOT[kind]
     assert found["keys"] == list(build(kind).state_dict())

@@ -197,7 +197,7 @@ def config(kind: str, directory: Path, **options: Any) -> Any:
         "depth": 3,
         "num_heads": 2,
         "mlp_ratio": 2.0,
-        "num_domains": 3,
+        "num_domains": 4,
         "len_soft_prompts": 4,
         "dim_time": 8,
         "max_len_seq": 128,
