@@ -17,6 +17,11 @@ export const TEMPLATES = {
   quickstart: 'a small VLA that learns two MetaWorld tasks on two CPU processes',
   'openvla-lora': 'OpenVLA-7B with LoRA adapters on your LeRobot dataset, one node of GPUs',
   'own-vla': 'your own VLA: vision towers, a language model and a flow-matching action head',
+  smolvla: 'SmolVLA: the action expert trains, one GPU',
+  pi05: 'pi0.5: LoRA on the language model, the expert in full, one node of GPUs',
+  act: 'ACT from scratch, one GPU',
+  xvla: 'X-VLA with a learning rate per part, two GPUs',
+  'any-lerobot-policy': 'any policy type that LeRobot or a plugin of it knows',
 } as const
 
 type Template = keyof typeof TEMPLATES
@@ -154,15 +159,17 @@ async function ask(
   return { directory, template }
 }
 
-/** The files of a template: path in the project -> where it lies in our package. */
+/** The files of a template: path in the project -> where it lies in our package. Its own files win over those that all share. */
 async function templateFiles(template: Template): Promise<Map<string, string>> {
-  const root = join(packageFolder, 'templates/projects', template)
   const files = new Map<string, string>()
-  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
-    const path = relative(root, join(entry.parentPath, entry.name))
-    if (!entry.isFile() || /(?:^|\/)(?:node_modules|__pycache__|\.venv)(?:\/|$)/.test(path)) continue
-    const name = basename(path)
-    files.set(join(path, '..', RENAMED[name] ?? name), join(root, path))
+  for (const folder of ['common', template]) {
+    const root = join(packageFolder, 'templates/projects', folder)
+    for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+      const path = relative(root, join(entry.parentPath, entry.name))
+      if (!entry.isFile() || /(?:^|\/)(?:node_modules|__pycache__|\.venv)(?:\/|$)/.test(path)) continue
+      const name = basename(path)
+      files.set(join(path, '..', RENAMED[name] ?? name), join(root, path))
+    }
   }
   for (const [path, source] of Object.entries(SHARED[template] ?? {})) files.set(path, join(packageFolder, source))
   return files

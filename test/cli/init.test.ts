@@ -71,7 +71,7 @@ describe('vla init', () => {
   it('asks nobody where nobody can answer', async () => {
     const { code, stderr } = await vla(folder, ['init', 'x', '--no-install', '--no-git'])
     expect(code).toBe(3)
-    expect(stderr).toContain('--template quickstart | openvla-lora | own-vla')
+    expect(stderr).toContain('--template quickstart | openvla-lora | own-vla | smolvla')
     expect(await vlaJson(folder, ['init', 'x'])).toMatchObject({ exitCode: 3, error: { kind: 'declined' } })
     expect(await readdir(folder)).toEqual([])
   })
