@@ -124,11 +124,12 @@ export const fullSize: readonly Case[] = [
     cameras: three,
     config: { ...xvlaBase, action_mode: 'auto' },
   }),
-  policy('xvla', 'ee6d, frozen towers, projections of each domain', {
-    actionDim: 20,
+  policy('xvla', 'joints, frozen towers, projections of each domain', {
+    actionDim: 14,
     stateDim: 20,
     config: {
       ...xvlaBase,
+      action_mode: 'joint',
       max_state_dim: 32,
       use_hetero_proj: true,
       num_domains: 4,
@@ -148,9 +149,9 @@ export const fullSize: readonly Case[] = [
       florence_config: {
         vision_config: {
           model_type: 'davit',
-          dim_embed: [16, 24, 33],
-          num_heads: [2, 2, 3],
-          num_groups: [2, 2, 3],
+          dim_embed: [16, 24, 34],
+          num_heads: [2, 2, 2],
+          num_groups: [2, 2, 2],
           depths: [1, 2, 1],
           patch_size: [7, 3, 3],
           patch_stride: [4, 2, 2],
@@ -166,7 +167,8 @@ export const fullSize: readonly Case[] = [
         },
         text_config: { model_type: 'florence2_language', d_model: 64, encoder_layers: 2, encoder_attention_heads: 4 },
       },
-      action_mode: 'joint',
+      action_mode: 'auto',
+      max_action_dim: 16,
       use_proprio: false,
       len_soft_prompts: 0,
       train_policy_transformer: false,

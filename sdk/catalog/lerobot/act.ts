@@ -196,6 +196,7 @@ export function act(description: PolicyDescription): PolicyFacts {
       patterns: ['model.decoder.*', 'model.decoder_pos_embed.*'],
       blocks: ['model.decoder.layers.*'],
       liveBlocks: [config.n_decoder_layers],
+      dead: config.pre_norm ? ['model.decoder.layers.0.norm1.weight'] : [], // it normalises zeros
       units: ['model.decoder'],
       parameters: [
         ...layers('model.decoder', config.n_decoder_layers, ['self_attn', 'multihead_attn']),

@@ -215,7 +215,7 @@ export function diffusion(description: PolicyDescription): PolicyFacts {
     batchNorm: config.use_group_norm
       ? []
       : encoders.flatMap((root) => [`${root}.backbone.1`, `${root}.backbone.*.bn?`, `${root}.backbone.*.downsample.1`]),
-    problems: [...problems, ...diffusionProblems(config, state, sizes)],
+    problems: [...problems, ...diffusionProblems(config, state, sizes), ...mapProblems(config, seen)],
   }
 }
 
@@ -230,6 +230,16 @@ function seenSize(
     return ratio < 1 ? [Math.trunc(resized[0] * ratio), Math.trunc(resized[1] * ratio)] : resized
   }
   return config.crop_shape ?? image
+}
+
+function mapProblems(config: DiffusionConfig, seen: readonly [number, number] | undefined): Problem[] {
+  if (config.use_group_norm || seen === undefined || mapSide(seen[0]) * mapSide(seen[1]) > 1) return []
+  return [
+    {
+      field: 'images',
+      message: `Of images of ${seen.join('x')} the ResNet's last map is one cell, on which LeRobot's BatchNorm fails when it is built. More than 32 pixels on a side, or use_group_norm, mend it.`,
+    },
+  ]
 }
 
 function unet(config: DiffusionConfig, actions: number, condition: number): Parameter[] {

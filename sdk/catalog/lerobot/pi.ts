@@ -4,7 +4,7 @@
  */
 import { causalLM } from '../language.ts'
 import { below, linearLayer, type Parameter } from '../parameters.ts'
-import { embedding, policyModule, siglip, type PolicyModule } from './facts.ts'
+import { policyModule, siglip, type PolicyModule } from './facts.ts'
 import {
   boolean,
   choice,
@@ -192,7 +192,7 @@ export function piModules(config: PiConfig, adaptive: boolean): PolicyModule[] {
       units: [`${trunk}.embed_tokens`, `${trunk}.norm`],
       frozen: config.train_expert_only,
       parameters: [
-        ...below(paligemma, [embedding('lm_head', vocabulary, language.width)]),
+        ...linearLayer(`${paligemma}.lm_head`, language.width, vocabulary, false),
         ...decoder(config.paligemma_variant, false).map((parameter) => ({
           ...parameter,
           name: parameter.name.replace(/^model\./, `${trunk}.`),
@@ -208,7 +208,7 @@ export function piModules(config: PiConfig, adaptive: boolean): PolicyModule[] {
       liveBlocks: [acting.layers],
       units: [`${expert}.model.norm`],
       parameters: [
-        embedding(`${expert}.lm_head`, vocabulary, acting.width),
+        ...linearLayer(`${expert}.lm_head`, acting.width, vocabulary, false),
         ...below(
           expert,
           decoder(config.action_expert_variant, adaptive).filter(({ name }) => name !== 'model.embed_tokens.weight'),

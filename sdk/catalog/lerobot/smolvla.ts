@@ -7,7 +7,6 @@ import { causalLM, type LanguageFacts } from '../language.ts'
 import { below, linearLayer, type Parameter } from '../parameters.ts'
 import {
   chunkProblems,
-  embedding,
   known,
   oldStatistics,
   paddingProblems,
@@ -363,7 +362,7 @@ function smolvlaModules(
       frozen: config.train_expert_only,
       frozenParts: config.train_expert_only ? [] : frozenParts,
       parameters: base && [
-        ...(base.tied ? [] : [embedding(`${vlm}.lm_head`, base.language.vocab, base.language.hidden)]),
+        ...(base.tied ? [] : linearLayer(`${vlm}.lm_head`, base.language.hidden, base.language.vocab, false)),
         ...base.language.parameters.map((parameter) => ({
           ...parameter,
           name: parameter.name.replace(/^model\./, `${trunk}.`),

@@ -367,9 +367,14 @@ function xvlaModules(
     }),
     policyModule({
       name: 'projector',
-      patterns: [`${projector}.*`],
-      units: [projector],
-      parameters: florence && florenceProjector(projector, florence),
+      // The projection of the vision-language model's output goes by its learning rate in LeRobot (the name has 'vlm' in it).
+      patterns: [`${projector}.*`, `${transformer}.vlm_proj.*`],
+      units: [projector, `${transformer}.vlm_proj`],
+      frozenParts: config.train_policy_transformer ? [] : [`${transformer}.vlm_proj.*`],
+      parameters: florence && [
+        ...florenceProjector(projector, florence),
+        ...projection(`${transformer}.vlm_proj`, florence.projection),
+      ],
       buffers: florence && [
         {
           name: `${projector}.visual_temporal_embed.pos_idx_to_embed`,
@@ -394,18 +399,15 @@ function xvlaModules(
     }),
     policyModule({
       name: 'policy',
-      patterns: ['blocks.*', 'vlm_proj.*', 'aux_visual_proj.*', 'pos_emb', 'norm.*'].map(
-        (name) => `${transformer}.${name}`,
-      ),
+      patterns: ['blocks.*', 'aux_visual_proj.*', 'pos_emb', 'norm.*'].map((name) => `${transformer}.${name}`),
       blocks: [`${transformer}.blocks.*`],
       liveBlocks: [config.depth],
-      units: ['vlm_proj', 'aux_visual_proj', 'norm'].map((name) => `${transformer}.${name}`),
+      units: ['aux_visual_proj', 'norm'].map((name) => `${transformer}.${name}`),
       // It projects every image but the first.
       dead: images > 1 ? [] : [`${transformer}.aux_visual_proj.*`],
       frozen: !config.train_policy_transformer,
       parameters: florence && [
         ...Array.from({ length: config.depth }, (_, index) => layer(`${transformer}.blocks.${String(index)}`)).flat(),
-        ...projection(`${transformer}.vlm_proj`, florence.projection),
         ...projection(`${transformer}.aux_visual_proj`, florence.projection),
         tensor(`${transformer}.pos_emb`, 1, config.max_len_seq, width),
         ...normLayer(`${transformer}.norm`, width),

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import subprocess
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
@@ -242,7 +241,7 @@ def test_tokens_per_image_at_full_size(kind: str, catalog: dict[str, Any], tmp_p
 def test_heads(kind: str, catalog: dict[str, Any], tmp_path: Path) -> None:
     case = cases_of(catalog, kind)[0]
     policy = build_meta(case, catalog, tmp_path)
-    attention = {module["name"]: module["attention"] for module in case["facts"]["modules"]}
+    attention = {module["name"]: module.get("attention") for module in case["facts"]["modules"]}
     both = policy.model.vlm_with_expert if kind == "smolvla" else policy.model.paligemma_with_expert
     towers = {
         "vision": both.vlm.model.vision_model if kind == "smolvla" else both.paligemma.model.vision_tower,
@@ -262,9 +261,19 @@ def test_heads(kind: str, catalog: dict[str, Any], tmp_path: Path) -> None:
 # Small policies that run
 
 
-def small_config(kind: str, **options: Any) -> Any:
-    """ACT and Diffusion Policy of a small size."""
-    inputs, outputs = tiny.features()
+DEPTH = 18  # of pi0's transformers: the catalog's patterns name its last layer
+PIXELS = 64  # of Diffusion Policy's images: its BatchNorm needs a map of more than one cell
+
+
+def pixels(kind: str) -> int:
+    return PIXELS if kind == "diffusion" else tiny.IMAGE
+
+
+def small_config(kind: str, directory: Path, **options: Any) -> Any:
+    """LeRobot's configuration of a small policy."""
+    if kind not in ("act", "diffusion"):
+        return tiny.config(kind, directory, **options)
+    inputs, outputs = tiny.features(image=pixels(kind))
     shared: dict[str, Any] = {
         "input_features": inputs,
         "output_features": outputs,
@@ -287,35 +296,39 @@ def small_config(kind: str, **options: Any) -> Any:
     return make_policy_config(kind, **(shared | own | options))
 
 
-Small = Callable[..., tuple[Any, dict[str, Any]]]
+def small_policy(kind: str, directory: Path, **options: Any) -> Any:
+    """A small policy of LeRobot's own class. No parameter is zero everywhere, since gradients would be too."""
+    if kind not in ("act", "diffusion"):
+        with patch.object(tiny, "DEPTH", DEPTH):
+            return tiny.policy(kind, directory, **options)
+    torch.manual_seed(0)
+    policy: Any = get_policy_class(kind)(small_config(kind, directory, **options))
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.05)
+    return policy.train()
 
 
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catalog: dict[str, Any]) -> Small:
-    """Builds a small policy of LeRobot's own class, and says what the catalog says of it (with some changes to its config)."""
-    monkeypatch.setattr(tiny, "DEPTH", 18)  # pi0's patterns name its last layer
-
-    def build(kind: str, changes: dict[str, Any] | None = None, **options: Any) -> tuple[Any, dict[str, Any]]:
-        torch.manual_seed(0)
-        if kind in ("act", "diffusion"):
-            policy: Any = get_policy_class(kind)(small_config(kind, **options))
-        else:
-            policy = tiny.policy(kind, tmp_path, **options)
-        policy.train()
-        values = {name: plain(getattr(policy.config, name)) for name in catalog["policyFields"][kind]["fields"]}
-        asked: dict[str, Any] = {
+def small_facts(
+    catalog: dict[str, Any], wanted: list[tuple[str, dict[str, Any]]], directory: Path
+) -> list[dict[str, Any]]:
+    """What the catalog says of small policies whose configurations have these changes."""
+    asked: list[dict[str, Any]] = []
+    for kind, changes in wanted:
+        config = small_config(kind, directory)
+        values = {name: plain(getattr(config, name)) for name in catalog["policyFields"][kind]["fields"]}
+        entry: dict[str, Any] = {
             "type": kind,
-            "config": values | (changes or {}),
+            "config": values | changes,
             "cameras": list(tiny.CAMERAS),
-            "imageSizes": {camera: [tiny.IMAGE, tiny.IMAGE] for camera in tiny.CAMERAS},
+            "imageSizes": {camera: [pixels(kind), pixels(kind)] for camera in tiny.CAMERAS},
             "stateDim": tiny.STATE,
             "actionDim": tiny.ACTION,
         }
         if kind == "smolvla":
-            asked["base"] = json.loads((Path(policy.config.vlm_model_name) / "config.json").read_text())
-        return policy, dump([asked])["asked"][0]["facts"]
-
-    return build
+            entry["base"] = json.loads((Path(config.vlm_model_name) / "config.json").read_text())
+        asked.append(entry)
+    return [entry["facts"] for entry in dump(asked)["asked"]]
 
 
 def batch(kind: str, config: Any, size: int = 3) -> dict[str, Any]:
@@ -323,8 +336,9 @@ def batch(kind: str, config: Any, size: int = 3) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(1)
     frames = () if kind != "diffusion" else (config.n_obs_steps,)
     chunk = config.horizon if kind == "diffusion" else config.chunk_size
+    side = pixels(kind)
     made: dict[str, Tensor] = {
-        f"observation.images.{camera}": torch.rand(size, *frames, 3, tiny.IMAGE, tiny.IMAGE, generator=generator)
+        f"observation.images.{camera}": torch.rand(size, *frames, 3, side, side, generator=generator)
         for camera in tiny.CAMERAS
     }
     made["observation.state"] = torch.randn(size, *frames, tiny.STATE, generator=generator)
@@ -350,60 +364,65 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "options"), VARIANTS)
-def test_dead_is_exactly_what_no_loss_depends_on(kind: str, options: dict[str, Any], small: Small) -> None:
-    policy, facts = small(kind, **options)
+@pytest.fixture(scope="module")
+def variants(catalog: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What the catalog says of VARIANTS."""
+    return small_facts(catalog, VARIANTS, tmp_path_factory.mktemp("variants"))
+
+
+@pytest.mark.parametrize("index", range(len(VARIANTS)), ids=lambda index: f"{VARIANTS[index][0]}-{index}")
+def test_dead_parameters_and_called_blocks(index: int, variants: list[dict[str, Any]], tmp_path: Path) -> None:
+    kind, options = VARIANTS[index]
+    facts = variants[index]
     assert facts["problems"] == []
+    policy = small_policy(kind, tmp_path, **options)
+    check_dead(policy, facts)
+    if kind in JOINT:
+        join_streams(policy)
+    check_called(policy, facts)
+    if kind == "smolvla":
+        with torch.no_grad():
+            tokens = policy.model.vlm_with_expert.embed_image(torch.zeros(1, 3, tiny.IMAGE, tiny.IMAGE))
+        assert facts["sequence"]["perImage"] == tokens.shape[1]
+
+
+def check_dead(policy: Any, facts: dict[str, Any]) -> None:
+    """`dead` is exactly what gets no gradient, or zeros, in LeRobot's own backward."""
     policy.requires_grad_(True)
-    loss, _ = policy(batch(kind, policy.config))
+    loss, _ = policy(batch(facts["type"], policy.config))
     loss.backward()
-    names = [name for name, _ in policy.named_parameters()]
     real = {name for name, p in policy.named_parameters() if p.grad is None or not bool(p.grad.any())}
+    names = [name for name, _ in policy.named_parameters()]
     said: set[str] = set()
     for module in facts["modules"]:
         said |= matching(names, module["dead"])
     assert said == real
-    partition_of(policy, facts)
 
 
-@pytest.mark.parametrize(("kind", "options"), VARIANTS)
-def test_blocks_and_units_are_called(kind: str, options: dict[str, Any], small: Small) -> None:
-    policy, facts = small(kind, **options)
-    if kind in JOINT:
-        join_streams(policy)
+def check_called(policy: Any, facts: dict[str, Any]) -> None:
+    """Blocks and units are called through `forward`, and hold every live parameter but those that their parents read."""
     called: set[str] = set()
     for name, module in policy.named_modules():
         module.register_forward_pre_hook(lambda *_, name=name: called.add(name))
-    policy(batch(kind, policy.config))
+    policy(batch(facts["type"], policy.config))
     partition = partition_of(policy, facts)
-    loose = {name for name, p in policy.named_parameters() if p.requires_grad} - set(partition.dead())
+    loose = {name for name, _ in policy.named_parameters()} - set(partition.dead())
     for module in facts["modules"]:
         blocks = [block for stack in partition.live_blocks(module["name"]) for block in stack]
         for unit in (*blocks, *module["units"]):
             held = {name for name in loose if name.startswith(f"{unit}.")}
             assert unit in called or not held, unit
             loose -= held
-    # Read by their parents without being called.
-    assert loose == {
-        "act": {"model.encoder_1d_feature_pos_embed.weight", "model.decoder_pos_embed.weight"}
-        | ({"model.vae_encoder_cls_embed.weight"} if facts["values"].get("use_vae") else set()),
+    read = {
+        "act": {"model.encoder_1d_feature_pos_embed.weight", "model.decoder_pos_embed.weight"},
         "xvla": {"model.transformer.pos_emb", "model.vlm.language_model.shared.weight"},
-    }.get(kind, set())
-
-
-def test_tokens_per_image_of_smolvla(small: Small) -> None:
-    policy, facts = small("smolvla")
-    image = torch.zeros(1, 3, tiny.IMAGE, tiny.IMAGE)
-    with torch.no_grad():
-        tokens = policy.model.vlm_with_expert.embed_image(image)
-    assert facts["sequence"]["perImage"] == tokens.shape[1]
+    }.get(facts["type"], set())
+    if facts["values"].get("use_vae"):
+        read.add("model.vae_encoder_cls_embed.weight")
+    assert loose == read
 
 
 # What LeRobot refuses, or fails with
-
-
-# Whatever LeRobot, transformers and torch raise.
-REFUSALS = (ValueError, NotImplementedError, AssertionError, RuntimeError, IndexError)
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("act", {"temporal_ensemble_coeff": 0.01}, "temporal_ensemble_coeff"),
@@ -414,24 +433,25 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("diffusion", {"horizon": 10}, "horizon"),
     ("diffusion", {"kernel_size": 4}, "kernel_size"),
     ("diffusion", {"n_groups": 5}, "n_groups"),
-    ("diffusion", {"crop_shape": (40, 40)}, "crop_shape"),
+    ("diffusion", {"crop_shape": [80, 80]}, "crop_shape"),
+    ("diffusion", {"crop_shape": [32, 32]}, "images"),
     ("smolvla", {"num_expert_layers": 3}, "num_expert_layers"),
     ("smolvla", {"num_expert_layers": 2}, "num_expert_layers"),
     ("smolvla", {"max_action_dim": 3}, "max_action_dim"),
     ("pi0", {"max_state_dim": 2}, "max_state_dim"),
-    ("pi05", {"image_resolution": (32, 48)}, "image_resolution"),
+    ("pi05", {"image_resolution": [32, 48]}, "image_resolution"),
     ("xvla", {"max_len_seq": 20}, "max_len_seq"),
     ("xvla", {"action_mode": "joint", "max_state_dim": 5}, "max_state_dim"),
     ("xvla", {"num_heads": 5}, "num_heads"),
 ]
+# Whatever LeRobot, transformers and torch raise.
+REFUSALS = (ValueError, NotImplementedError, AssertionError, RuntimeError, IndexError)
 
 
-@pytest.mark.parametrize(("kind", "options", "field"), REFUSED)
-def test_what_the_catalog_finds_wrong_lerobot_cannot_run(
-    kind: str, options: dict[str, Any], field: str, small: Small
-) -> None:
-    _, facts = small(kind, changes=options)
-    assert field in {problem["field"] for problem in facts["problems"]}
-    with pytest.raises(REFUSALS):
-        policy, _ = small(kind, **options)
-        policy(batch(kind, policy.config))
+def test_what_the_catalog_finds_wrong_lerobot_cannot_run(catalog: dict[str, Any], tmp_path: Path) -> None:
+    described = small_facts(catalog, [(kind, options) for kind, options, _ in REFUSED], tmp_path)
+    for (kind, options, field), facts in zip(REFUSED, described, strict=True):
+        assert field in {problem["field"] for problem in facts["problems"]}, (kind, options)
+        with pytest.raises(REFUSALS):
+            policy = small_policy(kind, tmp_path, **options)
+            policy(batch(kind, policy.config))
