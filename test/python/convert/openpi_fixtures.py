@@ -3,8 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+from vla_convert import verify as verification
 from vla_convert.answers import Request
 from vla_convert.convert import convert
 
@@ -37,8 +39,14 @@ def request_for(family: str, source: Path, target: Path, **changes: Any) -> Requ
     return replace(complete, **changes)
 
 
+def convert_here(request: Request) -> dict[str, Any]:
+    """As `convert`, but verified in this process, which has the libraries loaded already."""
+    with patch("vla_convert.convert.verify", verification._run):
+        return convert(request)
+
+
 class Converted:
-    """A fixture, its reference batch, and the LeRobot directory that it became."""
+    """A fixture, its reference batch, and the LeRobot directory that it became; verified in a fresh process."""
 
     def __init__(self, family: str, folder: Path) -> None:
         self.family = family

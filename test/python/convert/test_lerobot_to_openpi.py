@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from openpi_fixtures import Converted, request_for
+from openpi_fixtures import Converted, convert_here, request_for
 from safetensors.torch import load_file, save_file
 from vla_convert.answers import Request
-from vla_convert.convert import convert
 from vla_convert.keys import EMBEDDING, HEAD, openpi_name
 from vla_runtime.errors import UserError
 
@@ -22,7 +21,7 @@ def back(source: Path, target: Path, asset_id: str | None = "my_robot") -> Reque
 @pytest.fixture(scope="module")
 def returned(converted: Converted, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("openpi") / "checkpoint"
-    report = convert(back(converted.directory, target))
+    report = convert_here(back(converted.directory, target))
     assert report["verification"]["actions"]["largestDifference"] == 0.0
     assert report["verification"]["agrees"]
     return target
@@ -61,14 +60,14 @@ def test_what_openpi_takes_from_elsewhere_is_said(converted: Converted, returned
 def test_and_back_again_to_lerobot(converted: Converted, returned: Path, tmp_path: Path) -> None:
     """openpi's PyTorch layout: its config.json says the chunk, and the weights come out bit for bit."""
     wanted = request_for(converted.family, returned, tmp_path / "out", chunk=None)
-    report = convert(wanted)
+    report = convert_here(wanted)
     assert report["conversion"]["from"]["layout"] == "openpi-pytorch" and report["conversion"]["chunk"] == 10
     assert "LeRobot's own renaming" in report["verification"]["actions"]["against"]
     assert report["verification"]["actions"]["largestDifference"] == 0.0
     first, second = (load_file(folder / "model.safetensors") for folder in (converted.directory, tmp_path / "out"))
     assert set(first) == set(second) and all(torch.equal(first[name], second[name]) for name in first)
     with pytest.raises(UserError, match="--chunk 50, but config.json says action_horizon 10"):
-        convert(request_for(converted.family, returned, tmp_path / "other", chunk=50))
+        convert_here(request_for(converted.family, returned, tmp_path / "other", chunk=50))
 
 
 @pytest.fixture
@@ -81,11 +80,11 @@ def test_the_embedding_that_lerobot_uses_is_the_one(copy: Path, tmp_path: Path) 
     weights = load_file(copy / "model.safetensors")
     weights[EMBEDDING] = weights[EMBEDDING] + 1
     save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
-    convert(back(copy, tmp_path / "out"))
+    convert_here(back(copy, tmp_path / "out"))
     assert torch.equal(load_file(tmp_path / "out" / "model.safetensors")[openpi_name(HEAD)], weights[EMBEDDING])
     del weights[EMBEDDING]  # as written while the two were tied
     save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
-    convert(back(copy, tmp_path / "tied"))
+    convert_here(back(copy, tmp_path / "tied"))
     assert torch.equal(load_file(tmp_path / "tied" / "model.safetensors")[openpi_name(HEAD)], weights[HEAD])
 
 
@@ -99,7 +98,7 @@ def test_bad_input(copy: Path, tmp_path: Path) -> None:
 
     def refused(match: str, asset_id: str | None = "my_robot") -> None:
         with pytest.raises(UserError, match=match):
-            convert(back(copy, out, asset_id))
+            convert_here(back(copy, out, asset_id))
         assert not out.exists() and not (tmp_path / "out.partial").exists()
 
     refused(r"Add:\n  --asset-id ID", asset_id=None)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from openpi_fixtures import CAMERA_MAP, FIXTURES, LENGTH, Converted, request_for
+from openpi_fixtures import CAMERA_MAP, FIXTURES, LENGTH, Converted, convert_here, request_for
 from safetensors.torch import load_file, save_file
 from vla_convert import verify as verification
 from vla_convert.batch import read_batch
@@ -98,7 +98,7 @@ def test_a_conversion_that_acts_differently_leaves_nothing(converted: Converted,
     np.savez(tmp_path / "swapped.npz", **stored)
     wanted = request_for(converted.family, converted.source, tmp_path / "out", reference=tmp_path / "swapped.npz")
     with pytest.raises(UserError, match=r"acts differently from .*, and was removed: loaded in a fresh process"):
-        convert(wanted)
+        convert_here(wanted)
     assert [path.name for path in tmp_path.iterdir()] == ["swapped.npz"]
 
 
@@ -151,7 +151,7 @@ def test_statistics_with_lerobots_epsilon_differ(converted: Converted, copy: Pat
 
 
 def test_pi05_without_state_in_its_prompt(tmp_path: Path) -> None:
-    report = convert(request_for("pi05", FIXTURES / "pi05" / "7", tmp_path / "out", discrete_state=False))
+    report = convert_here(request_for("pi05", FIXTURES / "pi05" / "7", tmp_path / "out", discrete_state=False))
     assert report["verification"]["agrees"]
     steps = json.loads((tmp_path / "out" / "policy_preprocessor.json").read_text())["steps"]
     assert [step.get("registry_name", step.get("class", "").rpartition(".")[2]) for step in steps][3:6] == [
@@ -168,7 +168,7 @@ def test_bfloat16_stays_near(family: str, tmp_path: Path) -> None:
     wanted = request_for(
         family, FIXTURES / family / "7", tmp_path / "out", dtype="bfloat16", reference=tmp_path / "reference.npz"
     )
-    told = convert(wanted)["verification"]["actions"]
+    told = convert_here(wanted)["verification"]["actions"]
     assert 1e-4 < told["largestDifference"] <= told["tolerance"] == 5e-2
     policy = build(load_config(tmp_path / "out"), open_openpi(FIXTURES / family / "7").sizes)
     weights = load_file(tmp_path / "out" / "model.safetensors")
