@@ -1,14 +1,42 @@
 """ACT, Diffusion Policy and a policy that only has LeRobot's scalar loss, small, as declarations."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+import torchvision
 from tiny import tokenizer
+from torch import nn
+from torchvision.models.resnet import BasicBlock
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPVisionConfig, CLIPVisionModel
 from vla_runtime.policies.spec import PolicySpec
 
 SIZE, STATE, ACTION = 24, 2, 3
+
+
+class SmallResNet(nn.Module):
+    """A ResNet of 16 channels with torchvision's names: LeRobot takes any `torchvision.models.resnet...` as a backbone."""
+
+    def __init__(
+        self, weights: None = None, norm_layer: Callable[[int], nn.Module] = nn.BatchNorm2d, **_: object
+    ) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 16, 7, 2, 3, bias=False)
+        self.bn1 = norm_layer(16)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        self.layer1 = nn.Sequential(BasicBlock(16, 16, norm_layer=norm_layer))
+        self.layer2 = nn.Sequential(BasicBlock(16, 16, norm_layer=norm_layer))
+        self.layer3 = nn.Sequential(BasicBlock(16, 16, norm_layer=norm_layer))
+        self.layer4 = nn.Sequential(
+            BasicBlock(16, 16, norm_layer=norm_layer), BasicBlock(16, 16, norm_layer=norm_layer)
+        )
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(16, 10)
+
+
+torchvision.models.resnet_small = SmallResNet  # pyright: ignore[reportAttributeAccessIssue]
 MODES: dict[str, Any] = {"STATE": "MEAN_STD", "ACTION": "MIN_MAX", "VISUAL": "MEAN_STD"}
 ACT: dict[str, Any] = {
     "chunk_size": 4,
@@ -21,6 +49,7 @@ ACT: dict[str, Any] = {
     "n_vae_encoder_layers": 2,
     "latent_dim": 4,
     "dropout": 0.0,
+    "vision_backbone": "resnet_small",
     "pretrained_backbone_weights": None,
 }
 DIFFUSION: dict[str, Any] = {
@@ -36,6 +65,7 @@ DIFFUSION: dict[str, Any] = {
     "num_train_timesteps": 20,
     "num_inference_steps": 3,
     "use_group_norm": True,
+    "vision_backbone": "resnet_small",
     "pretrained_backbone_weights": None,
 }
 

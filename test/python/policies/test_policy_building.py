@@ -40,7 +40,8 @@ def test_on_meta_the_backbones_published_weights_are_not_fetched(monkeypatch: py
         raise AssertionError("fetched")
 
     monkeypatch.setattr("torchvision.models._api.WeightsEnum.get_state_dict", fetched)
-    spec = small_specs.act(config={"pretrained_backbone_weights": "ResNet18_Weights.IMAGENET1K_V1"})
+    backbone = {"vision_backbone": "resnet18", "pretrained_backbone_weights": "ResNet18_Weights.IMAGENET1K_V1"}
+    spec = small_specs.act(config=backbone)
     with torch.device("meta"):
         policy: Any = build_policy(spec)
     assert policy.config.pretrained_backbone_weights == "ResNet18_Weights.IMAGENET1K_V1"
@@ -82,7 +83,7 @@ def test_a_plugin_shows_its_own_error(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_batch_normalisation_that_learns_is_refused_or_frozen() -> None:
-    spec = small_specs.diffusion(config={"use_group_norm": False}, image_sizes={"front": (64, 64)})
+    spec = small_specs.diffusion(config={"use_group_norm": False})
     policy = build_policy(spec)
     with pytest.raises(UserError, match="diffusion.rgb_encoder.*batch normalisation.*use_group_norm"):
         prepare(policy, spec)

@@ -80,16 +80,10 @@ def test_what_cannot_be_inherited_is_said(dataset: Path, tmp_path: Path) -> None
     with pytest.raises(UserError, match="policy_preprocessor.json is missing"):
         policy_recipes(replace(spec, pretrained=str(tmp_path)), opened(dataset), constant="refuse")
     wide = small_specs.act(action_dim=5)
-    statistics = {key: [0.1, 0.2, 0.3, 0.4, 0.5] for key in ("mean", "std", "min")} | {"max": [1.0] * 5}
-    rule = {
-        "feature": "action",
-        "mode": "minMax",
-        "statistics": statistics,
-        "mask": None,
-        "clip": False,
-        "constant": "refuse",
-    }
-    for step in policy_processors(wide, {"action": rule}):
+    rules = policy_recipes(small_specs.act(), opened(dataset), constant="refuse")
+    for values in rules["action"]["statistics"].values():
+        values.extend([0.25, 0.75] if values[0] < 0 else [1.25, 1.75])
+    for step in policy_processors(wide, rules):
         step.save_pretrained(tmp_path)
     with pytest.raises(UserError, match="'action' has 5 values, the policy's action has 3"):
         policy_recipes(replace(spec, pretrained=str(tmp_path)), opened(dataset), constant="refuse")
@@ -147,7 +141,7 @@ def test_relative_actions_have_statistics_of_their_own(tmp_path: Path) -> None:
     data.training = [start + frame for start in (0, 8, 16) for frame in range(5)]  # whose windows are whole
     ours = policy_recipes(spec, data, constant="refuse")["action"]["statistics"]
     for key in ("mean", "std", "min", "max"):
-        torch.testing.assert_close(torch.tensor(ours[key]), torch.as_tensor(theirs[key]).double(), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(torch.tensor(ours[key]), torch.as_tensor(theirs[key]).float(), rtol=1e-5, atol=1e-5)
     with pytest.raises(UserError, match="action_feature_names"):
         relative_mask(relative_spec(relative_exclude_joints=["gripper"]))
 
