@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from lerobot.policies.pretrained import PreTrainedPolicy
 from lerobot.processor import RenameObservationsProcessorStep
 from torch import Tensor
@@ -29,9 +28,9 @@ from torch import Tensor
 from ..errors import UserError
 from ..partition import DType
 from ..policies.processors import policy_processors
-from ..policies.spec import IMAGES, STATE, PolicySpec, build_policy
+from ..policies.spec import IMAGES, STATE, PolicySpec, build_policy, policy_config
 from .assets import copy_assets, find_assets, renamed
-from .checkpoint import Packable
+from .checkpoint import Packable, build_on_meta
 from .embodiment import dataset_info, embodiment
 from .policy_card import write_policy_card
 from .policy_verification import verify_policy
@@ -80,8 +79,7 @@ def policy_directory(
     datasets: list[dict[str, Any]] = pipeline["datasets"]
     exported = _exported_spec(spec, pipeline, dtype, action_steps)
     weights = checkpoint.exported(dtype)
-    with torch.device("meta"):
-        policy = build_policy(exported)
+    policy = build_on_meta(lambda: build_policy(exported))
     partial = out.with_name(f"{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     written: list[_Written] = []
@@ -108,8 +106,6 @@ def policy_directory(
 
 def _exported_spec(spec: PolicySpec, pipeline: Mapping[str, Any], dtype: DType, action_steps: int | None) -> PolicySpec:
     """The declaration as the package has it: nothing is fetched when it is loaded, and LeRobot's own trainer finds the plan's values."""
-    from ..policies.spec import policy_config
-
     config: dict[str, Any] = dict(spec.config)
     known = policy_config(spec, device="cpu")
     if action_steps is not None and action_steps != getattr(known, "n_action_steps", action_steps):
