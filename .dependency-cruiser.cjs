@@ -25,6 +25,7 @@ module.exports = {
     only('rules', ['finding', 'catalog', 'plan'], 'Rules see only the Plan and the catalog.'),
     only('locate', ['finding', 'plan'], 'Where a path stands in the file of the user.'),
     only('emit', ['plan'], 'Emitters read only the Plan.'),
+    only('importer', ['declare', 'catalog', 'finding'], "Another framework's configuration -> a declaration's text."),
     only('python', ['plan', 'finding'], 'Running the generated project.'),
     {
       name: 'nobody-imports-cli',

@@ -11,6 +11,7 @@ import { envCommand } from './env.ts'
 import { EXIT } from './exit-codes.ts'
 import type { ExitCode } from './exit-codes.ts'
 import { explainCommand } from './explain.ts'
+import { importCommand } from './import.ts'
 import { initCommand } from './init.ts'
 import type { Io } from './io.ts'
 import { lockCommand } from './lock.ts'
@@ -76,7 +77,7 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
     },
   }
   const commands = [
-    ...[initCommand, checkCommand, lockCommand, planCommand, buildCommand],
+    ...[initCommand, importCommand, checkCommand, lockCommand, planCommand, buildCommand],
     ...[runCommand, packCommand, convertCommand, explainCommand, rulesCommand, envCommand],
   ]
   for (const declare of commands) declare(registrar)

@@ -72,6 +72,22 @@ const commands = {
     installed: z.boolean(),
     next: z.array(z.string()).describe('the next steps, for people'),
   },
+  import: {
+    file: z.string().describe('the declaration that was written'),
+    source: z.string().nullable().describe('the configuration file; null: the flags alone'),
+    remarks: z.array(
+      z.strictObject({
+        kind: z
+          .enum(['ignored', 'changed', 'differs', 'dropped', 'assumed'])
+          .describe(
+            'ignored or silently changed by LeRobot, done otherwise here, without a counterpart here, or not said at all',
+          ),
+        field: z.string().describe("of lerobot-train's configuration"),
+        message: z.string(),
+        source: z.string().nullable().describe('where it is known from'),
+      }),
+    ),
+  },
   check: {
     file: z.string().nullable(),
     plan: z.strictObject({ hash: z.string(), name: z.string() }).nullable(),
