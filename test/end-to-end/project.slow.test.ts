@@ -34,6 +34,8 @@ interface Verification {
 const trunk = (spare: string): string =>
   `causalLM({ config: { model_type: 'llama', hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 4${spare} } })`
 
+const composed = (parts: string): string =>
+  `composed({ cameras: ['front'], ${parts}, prompt: '{instruction}', promptTokens: 96 })`
 const map = `timmVision('convnext_atto', { imageSize: 64, output: 'map', layer: 0 })`
 const patches = `timmVision('vit_tiny_patch16_224', { imageSize: 64 })`
 
@@ -48,8 +50,11 @@ interface Variant {
 const variants: readonly Variant[] = [
   {
     name: 'regression',
-    imports: 'regression, spatialSoftArgmax, until, lastLayers, fsdp2, imageAugmentation',
-    model: `vision: ${map}, projector: spatialSoftArgmax({ points: 8 }), language: ${trunk('')}, state: true, action: regression({ chunk: 4, hidden: 32 })`,
+    imports:
+      'causalLM, composed, timmVision, regression, spatialSoftArgmax, until, lastLayers, fsdp2, imageAugmentation',
+    model: composed(
+      `vision: ${map}, projector: spatialSoftArgmax({ points: 8 }), language: ${trunk('')}, state: true, action: regression({ chunk: 4, hidden: 32 })`,
+    ),
     rest: `normalize: { state: 'meanStd', action: 'minMax', constant: 'pass' },
       augment: imageAugmentation({ crop: 0.9, brightness: 0.2 }),
       modules: { vision: { lr: 1e-3, freeze: until(2, { thenTrain: lastLayers(1), rewarm: 2 }) }, language: { dtype: 'bf16', recompute: 'full' } },
@@ -58,8 +63,10 @@ const variants: readonly Variant[] = [
   },
   {
     name: 'flow',
-    imports: 'flowMatching, mlp, lora, fsdp2',
-    model: `vision: ${patches}, projector: mlp({ layers: 2 }), language: ${trunk('')}, state: true, action: flowMatching({ chunk: 4, hidden: 32, layers: 1, heads: 2, steps: 4 })`,
+    imports: 'causalLM, composed, timmVision, flowMatching, mlp, lora, fsdp2',
+    model: composed(
+      `vision: ${patches}, projector: mlp({ layers: 2 }), language: ${trunk('')}, state: true, action: flowMatching({ chunk: 4, hidden: 32, layers: 1, heads: 2, steps: 4 })`,
+    ),
     // the gripper of a reaching expert never moves: its quantiles differ by rounding alone
     rest: `normalize: { state: 'quantiles', action: 'quantiles', constant: 'zero', clip: true },
       modules: { language: { adapt: lora({ rank: 4 }) } },
@@ -68,20 +75,106 @@ const variants: readonly Variant[] = [
   },
   {
     name: 'tokens',
-    imports: 'tokens, linear, ddp',
-    model: `vision: ${patches}, projector: linear(), language: ${trunk('')}, action: tokens({ chunk: 2 })`,
+    imports: 'causalLM, composed, timmVision, tokens, linear, ddp',
+    model: composed(`vision: ${patches}, projector: linear(), language: ${trunk('')}, action: tokens({ chunk: 2 })`),
     rest: `normalize: { action: 'quantiles', constant: 'pass', clip: true },
       parallel: ddp(),`,
     exports: ['hf'],
   },
 ]
 
+/** LeRobot's policies, small. SmolVLA's base and the tokenizers are directories that a script of the Python tests writes. */
+const policies: readonly Variant[] = [
+  {
+    name: 'act',
+    imports: 'act, until',
+    model: `act({ cameras: ['front'], chunk: 8, config: { dim_model: 32, n_heads: 2, dim_feedforward: 64, n_encoder_layers: 2, n_vae_encoder_layers: 1, latent_dim: 8, pretrained_backbone_weights: null } })`,
+    rest: `normalize: { constant: 'pass' },
+      modules: { encoder: { recompute: 'full' }, vision: { lr: 1e-4, freeze: until(2) } },`,
+    exports: ['lerobot'],
+  },
+  {
+    name: 'diffusion',
+    imports: 'diffusion, ddp',
+    model: `diffusion({ cameras: ['front'], chunk: 8, config: { down_dims: [16, 32], n_groups: 4, diffusion_step_embed_dim: 16, num_train_timesteps: 10, num_inference_steps: 3, use_group_norm: true, pretrained_backbone_weights: null } })`,
+    rest: `normalize: { constant: 'pass' },
+      parallel: ddp(),`,
+    exports: ['lerobot'],
+  },
+  {
+    name: 'smolvla',
+    imports: 'smolvla, lora, fsdp2',
+    model: `smolvla({ cameras: ['front'], chunk: 6, config: { vlm_model_name: './smolvlm', load_vlm_weights: false, num_vlm_layers: 4, num_steps: 3, resize_imgs_with_padding: [32, 32], freeze_vision_encoder: false, train_expert_only: false } })`,
+    rest: `normalize: { constant: 'pass' },
+      modules: { language: { adapt: lora({ rank: 2 }), recompute: 'full' }, vision: { freeze: 'always' } },
+      parallel: fsdp2({ shard: 'gradOp' }),`,
+    exports: ['lerobot'],
+  },
+  {
+    name: 'xvla',
+    imports: 'xvla',
+    model: `xvla({ cameras: ['front'], chunk: 6, config: ${JSON.stringify({
+      florence_config: {
+        vision_config: {
+          depths: [1, 1],
+          patch_size: [7, 3],
+          patch_stride: [4, 2],
+          patch_padding: [3, 1],
+          patch_prenorm: [false, true],
+          embed_dim: [16, 24],
+          num_heads: [2, 2],
+          num_groups: [2, 2],
+          window_size: 4,
+          drop_path_rate: 0,
+          projection_dim: 32,
+        },
+        text_config: {
+          model_type: 'bart',
+          d_model: 32,
+          encoder_layers: 2,
+          decoder_layers: 1,
+          encoder_attention_heads: 2,
+          decoder_attention_heads: 2,
+          encoder_ffn_dim: 48,
+          decoder_ffn_dim: 48,
+          vocab_size: 300,
+          max_position_embeddings: 128,
+          pad_token_id: 1,
+          dropout: 0,
+        },
+      },
+      tokenizer_name: './words',
+      hidden_size: 32,
+      depth: 2,
+      num_heads: 2,
+      num_domains: 2,
+      len_soft_prompts: 4,
+      dim_time: 8,
+      max_len_seq: 128,
+      action_mode: 'auto',
+      max_action_dim: 6,
+      max_state_dim: 5,
+      num_denoising_steps: 3,
+      tokenizer_max_length: 16,
+    })} })`,
+    rest: `normalize: { constant: 'pass' },
+      modules: { policy: { recompute: 'full' } },`,
+    exports: ['lerobot'],
+  },
+]
+
+/** All of them in the whole suite, else one that VLA_TEST_SEED chooses beside ACT. */
+const [first, ...others] = policies
+const seed = Number(process.env['VLA_TEST_SEED'] ?? '0')
+const drawn = process.env['VLA_TEST_DRAW'] === undefined ? [others[seed % others.length]] : others
+const chosen = [first, ...drawn].filter((variant) => variant !== undefined)
+
 function declaration({ name, imports, model, rest, exports }: Variant): string {
-  return `import { causalLM, composed, cpus, defineVLAPipeline, hf, lerobot, lerobotDataset, simulation, timmVision, torchrun, ${imports} } from 'vla-pipeline'
+  return `import { cpus, defineVLAPipeline, hf, lerobot, lerobotDataset, simulation, torchrun, ${imports} } from 'vla-pipeline'
 
 export default defineVLAPipeline({
   name: '${name}',
-  model: composed({ cameras: ['front'], ${model}, prompt: '{instruction}', promptTokens: 96 }),
+  model: ${model},
   data: lerobotDataset({ root: 'data/metaworld', holdout: [0] }),
   cameras: { front: 'observation.image' },
   hardware: cpus({ processes: 2 }),
@@ -108,12 +201,20 @@ describe('a generated project', () => {
       env: environment,
       stdio: 'pipe',
     })
+    const directories = `
+import sys, pathlib
+sys.path.insert(0, ${JSON.stringify(path.join(root, 'test/python/policies'))})
+import tiny
+tiny.smolvlm_directory(pathlib.Path("."))
+tiny.tokenizer().save_pretrained("words")
+`
+    execFileSync(python, ['-c', directories], { cwd: folder, env: environment, stdio: 'pipe' })
   })
   afterAll(() => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it.each(variants)('trains, resumes, packs and acts: $name', (variant) => {
+  it.each([...variants, ...chosen])('trains, resumes, packs and acts: $name', (variant) => {
     writeFileSync(path.join(folder, `${variant.name}.ts`), declaration(variant))
     const checked = JSON.parse(vla('check', `${variant.name}.ts`, '--json')) as {
       ok: boolean
@@ -165,7 +266,7 @@ name = next(name for name in sorted(tensors) if name.startswith("vision_backbone
 del tensors[name]
 save_file(tensors, path, metadata={"format": "pt"})
 from vla_runtime.errors import UserError
-from vla_runtime.pack import open_checkpoint
+from vla_runtime.pack.checkpoint import open_checkpoint
 from vla_runtime.pack.compare import verify_package
 from vla_runtime.checkpoints import complete_checkpoints
 from model import build_model

@@ -1,6 +1,6 @@
 /** model.py: the architecture, built in one place for training, packaging and evaluation. */
 import { isKnown, type ComposedPlanModel, type PlanTower, type PolicyPlanModel } from '../../plan/plan.ts'
-import { modelPhrase, need, projectSource, why, writtenBy, type Project } from '../project.ts'
+import { modelPhrase, need, projectPath, projectSource, why, writtenBy, type Project } from '../project.ts'
 import { oneLine } from '../text.ts'
 import { Document } from './document.ts'
 import {
@@ -60,7 +60,7 @@ function policy(document: Document, project: Project, model: PolicyPlanModel): v
         },
         { keyword: 'state_dim', value: int(stateDim) },
         { keyword: 'action_dim', value: int(need(model.actionDim, '/model/actionDim')) },
-        { keyword: 'config', value: value(model.config), comment: at('config') },
+        { keyword: 'config', value: value(fromProject(project, model.config)), comment: at('config') },
         {
           keyword: 'normalization',
           value: dict([
@@ -98,6 +98,16 @@ function policy(document: Document, project: Project, model: PolicyPlanModel): v
     )
     body.line(py`return ${use('vla_runtime.policies.spec', 'build_policy')}(POLICY)`)
   })
+}
+
+/** Folders in a policy's configuration (a base model, a tokenizer) as the project's scripts see them. */
+function fromProject(project: Project, config: PolicyPlanModel['config']): PolicyPlanModel['config'] {
+  return Object.fromEntries(
+    Object.entries(config).map(([field, own]) => [
+      field,
+      typeof own === 'string' && /^\.{1,2}\//.test(own) ? projectPath(project, own) : own,
+    ]),
+  )
 }
 
 /** An own VLA or OpenVLA. */
