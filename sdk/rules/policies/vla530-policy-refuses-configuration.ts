@@ -6,7 +6,7 @@ export const policyRefusesConfiguration = defineRule({
   name: 'policy-refuses-configuration',
   area: 'policies',
   severity: 'error',
-  since: '0.2.0',
+  since: '0.1.0',
   summary: "A policy's configuration is one that LeRobot accepts and that its model can run with.",
   why: 'LeRobot reads a configuration strictly and builds the model from it: an unknown field, a value of another type or sizes that do not fit end the run, some of them in its first update.',
   fix: 'Correct the field. The names are those of LeRobot 0.6.1.',

@@ -6,7 +6,7 @@ export const policyLearnsBatchStatistics = defineRule({
   name: 'policy-learns-batch-statistics',
   area: 'policies',
   severity: 'error',
-  since: '0.2.0',
+  since: '0.1.0',
   summary: 'A policy with batch normalisation has its statistics frozen, or normalises by groups.',
   why: "Each process would normalise by its own micro-batch: a sample's gradient depends on its neighbours, the running statistics differ between processes, and only the first process's are saved.",
   fix: "Use group normalisation, or batchNorm: 'frozen', which keeps the statistics as they are loaded.",

@@ -7,7 +7,7 @@ export const policyWithoutModules = defineRule({
   name: 'policy-without-modules',
   area: 'policies',
   severity: 'error',
-  since: '0.2.0',
+  since: '0.1.0',
   summary: 'A policy that the catalog does not describe names its modules.',
   why: 'Nothing else says which parameters train with which learning rate, and which of its blocks are sharded and recomputed.',
   fix: 'Run `vla inspect` with the type: it prints the module tree and proposes the modules.',

@@ -6,7 +6,7 @@ export const policyCannotCarryIt = defineRule({
   name: 'policy-cannot-carry-it',
   area: 'policies',
   severity: 'error',
-  since: '0.2.0',
+  since: '0.1.0',
   summary: "A LeRobot policy is declared with nothing that LeRobot's own policy directory cannot say.",
   why: "A robot loads the policy with LeRobot's code alone. What its processors and classes have no words for would be true in training and false on the robot.",
   fix: 'Remove it, or choose what LeRobot has.',

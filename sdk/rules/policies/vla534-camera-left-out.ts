@@ -7,7 +7,7 @@ export const cameraLeftOut = defineRule({
   name: 'camera-left-out',
   area: 'policies',
   severity: 'info',
-  since: '0.2.0',
+  since: '0.1.0',
   summary: 'A camera of the published policy that no dataset has is left out, and said to be.',
   why: 'LeRobot fills a missing camera with a masked picture, which attention passes over: leaving it out computes the same and costs nothing. A camera that was only forgotten is missing all the same.',
   fix: 'Map the camera where the dataset has it. To train without it, nothing; `cameras` in the model says it in words.',
