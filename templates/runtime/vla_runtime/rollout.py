@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from PIL import Image
 
 from .errors import UserError
 from .pack.reload import PackagedPolicy, open_policy
+from .pack.stock import StockPolicy, use_hub_folder
 from .simulation import RenderingMissing, choose_renderer, instruction, make_environment
 
 Ablation = Literal["none", "image", "instruction", "action"]
@@ -77,7 +78,7 @@ def evaluate(
         episodes: seeds per task: first_seed, first_seed + 1, ...
         max_steps: steps after which an episode has failed.
         image_size: pixels; has to be what the recording had.
-        action_steps: actions of a chunk that are executed before the policy is asked again.
+        action_steps: actions of a chunk that are executed before the policy is asked again; a LeRobot policy directory says that itself.
         camera: the model's camera that the simulator's picture feeds.
         dataset_root: the recording, whose first frames are compared with the simulator's; None skips nothing silently but says so.
         image_feature: the camera's feature in that recording.
@@ -90,6 +91,7 @@ def evaluate(
         choose_renderer()
     except RenderingMissing as missing:
         raise UserError(str(missing)) from None
+    use_hub_folder(arguments.package)  # before any process imports LeRobot
     seeds = list(range(first_seed, first_seed + count))
     outcomes: list[Outcome] = []
     context = multiprocessing.get_context("spawn")
@@ -153,8 +155,30 @@ class _Worker:
 class _Open:
     worker: _Worker
     environment: Any
-    policy: PackagedPolicy
+    actions: "_Actions"
     frozen: np.ndarray
+
+
+class _Actions:
+    """A policy's actions one after the other: from LeRobot's own queue, or from chunks of which the first actions are executed."""
+
+    def __init__(self, policy: PackagedPolicy, action_steps: int) -> None:
+        self._policy, self._action_steps = policy, action_steps
+        self._planned: list[np.ndarray] = []
+
+    def begin(self) -> None:
+        """Begins an episode."""
+        self._planned = []
+        if isinstance(self._policy, StockPolicy):
+            self._policy.reset()
+
+    def next(self, images: Mapping[str, np.ndarray], sentence: str, state: np.ndarray) -> np.ndarray:
+        """float32 [A] in the robot's units."""
+        if isinstance(self._policy, StockPolicy):
+            return self._policy.step(images, sentence, state)
+        if not self._planned:
+            self._planned = list(self._policy.act(images, sentence, state)[: self._action_steps])
+        return self._planned.pop(0)
 
 
 _open: _Open | None = None  # of this process
@@ -167,7 +191,8 @@ def _start(worker: _Worker) -> None:
     try:
         environment = make_environment(worker.task, worker.image_size)
         observation, _ = environment.reset(seed=FROZEN_SEED)
-        _open = _Open(worker, environment, open_policy(Path(worker.package)), observation["pixels"])
+        actions = _Actions(open_policy(Path(worker.package)), worker.action_steps)
+        _open = _Open(worker, environment, actions, observation["pixels"])
     except Exception as problem:  # transformers, LeRobot and MuJoCo fail in many ways; all of them are told
         _problem = f"{worker.task}: cannot roll {worker.package} out: {problem}"
 
@@ -216,17 +241,14 @@ def _episode(seed: int) -> Outcome:
     if worker.ablate == "instruction":
         sentence = instruction("drawer-close-v3" if worker.task != "drawer-close-v3" else "reach-v3")
     observation, _ = environment.reset(seed=seed)
-    frames, planned = [observation["pixels"]], []
+    frames = [observation["pixels"]]
+    here.actions.begin()
     success, distance, step = False, math.nan, 0
     while step < worker.max_steps:
         step += 1
-        if not planned:
-            picture = here.frozen if worker.ablate == "image" else observation["pixels"]
-            chunk = here.policy.act(
-                {worker.camera: picture}, sentence, np.asarray(observation["agent_pos"], dtype=np.float32)
-            )
-            planned = list(chunk[: worker.action_steps])
-        action = np.clip(planned.pop(0), -1.0, 1.0).astype(np.float32)
+        picture = here.frozen if worker.ablate == "image" else observation["pixels"]
+        state = np.asarray(observation["agent_pos"], dtype=np.float32)
+        action = np.clip(here.actions.next({worker.camera: picture}, sentence, state), -1.0, 1.0).astype(np.float32)
         if worker.ablate == "action":
             action = np.zeros_like(action)
         observation, _, terminated, truncated, info = environment.step(action)

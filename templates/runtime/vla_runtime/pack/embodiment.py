@@ -70,6 +70,7 @@ def embodiment(
             "dimensions": dimensions(dataset["state"], STATE, spec.state_dim),
         }
     return {
+        "policy": {"type": spec.type, "plugin": spec.plugin},
         "dataset": {key: dataset[key] for key in ("name", "repo", "revision", "episodes", "frames", "fingerprint")},
         "robotType": None if info is None else info.get("robot_type"),
         "controlRateHz": fps,

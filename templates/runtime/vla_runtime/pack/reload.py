@@ -94,15 +94,30 @@ class LeRobotPackage:
 def open_policy(directory: Path, dataset: str | None = None) -> PackagedPolicy:
     """A package by what lies in its directory.
 
+    Args:
+        directory: what pack.py wrote.
+        dataset: for which the policy is to act, where the package has a policy directory for each.
+
     Raises:
-        FileNotFoundError: it is neither an `hf` nor a `lerobot` package.
+        FileNotFoundError: it is no package, or has several policies and none is chosen.
     """
+    if (directory / "policy_preprocessor.json").is_file():
+        from .stock import StockPolicy
+
+        return StockPolicy(directory)
     if (directory / "config.json").is_file():
         return HuggingFacePackage(directory)
     if any(directory.glob("policy*/config.json")):
         return LeRobotPackage(directory, dataset)
+    policies = sorted(path.parent.name for path in directory.glob("*/policy_preprocessor.json"))
+    if dataset in policies:
+        return open_policy(directory / dataset)
+    if policies:
+        raise FileNotFoundError(
+            f"{directory} holds a policy for each of {', '.join(policies)}: name one of these folders."
+        )
     raise FileNotFoundError(
-        f"{directory} is no package: neither config.json (hf) nor policy*/config.json (lerobot) is there. Run pack.py first."
+        f"{directory} is no package: neither config.json nor policy*/config.json is there. Run pack.py first."
     )
 
 

@@ -43,7 +43,7 @@ class StockPolicy:
     Args:
         directory: holds config.json, model.safetensors and both processors.
         device: `cpu`, `cuda`, ...; default: a GPU where there is one.
-        plugin: Python package that registers the policy's type.
+        plugin: Python package that registers the policy's type; default: the one that embodiment.json names.
 
     Attributes:
         config: LeRobot's configuration of the policy.
@@ -56,6 +56,8 @@ class StockPolicy:
         from lerobot.policies.factory import get_policy_class, make_pre_post_processors
         from lerobot.utils.import_utils import register_third_party_plugins
 
+        described = _embodiment(directory)
+        plugin = plugin or (described or {}).get("policy", {}).get("plugin")
         if plugin is not None:
             importlib.import_module(plugin)
         register_third_party_plugins()
@@ -68,7 +70,7 @@ class StockPolicy:
         self._before, self._after = make_pre_post_processors(
             config, pretrained_path=str(directory), preprocessor_overrides={"device_processor": {"device": device}}
         )
-        self._features, self._state = _names(directory, config)
+        self._features, self._state = _names(described, config)
         asking = _beside("policies/predict.py")
         self._predict, self._asked_through_queues = asking.predict_chunk, asking._through_queues
 
@@ -172,11 +174,14 @@ class StockPolicy:
         return plain(instruction)["input_ids"] == steps[0].input_tokenizer(instruction)["input_ids"]
 
 
-def _names(directory: Path, config: Any) -> tuple[dict[str, str], str | None]:
+def _embodiment(directory: Path) -> dict[str, Any] | None:
+    file = directory / "embodiment.json"
+    return json.loads(file.read_text()) if file.is_file() else None
+
+
+def _names(embodiment: Mapping[str, Any] | None, config: Any) -> tuple[dict[str, str], str | None]:
     """camera -> feature, and the feature of the state: as the dataset has them where the package says that, else as the policy has them."""
-    described = directory / "embodiment.json"
-    if described.is_file():
-        embodiment = json.loads(described.read_text())
+    if embodiment is not None:
         state = embodiment["state"]
         return (
             {name: camera["feature"] for name, camera in embodiment["cameras"].items()},
