@@ -245,6 +245,14 @@ def openpi_tensors(sizes: Sizes) -> dict[str, Shape]:
     return {openpi_name(name): shape for name, shape in tensor_shapes(sizes).items() if name != EMBEDDING}
 
 
+def with_embedding(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+    """LeRobot's names, the embedding among them where the file was written while it and `lm_head` were tied.
+
+    LeRobot's loader then reads the one for the other.
+    """
+    return {EMBEDDING: shapes[HEAD], **shapes} if HEAD in shapes else dict(shapes)
+
+
 def family_of(names: Mapping[str, Shape], where: str) -> Family:
     """pi0 or pi0.5, by the names that only one of them has (never by the name of a directory).
 

@@ -14,7 +14,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from vla_runtime.errors import UserError
 
-from .keys import torch_sizes
+from .keys import torch_sizes, with_embedding
 from .safetensors_io import TensorFile, differences
 from .sizes import Family, Gemma, Sizes
 
@@ -138,13 +138,14 @@ def load(directory: Path, config: Any, weights: Path | None = None) -> tuple[Any
 
     file = weights or directory / "model.safetensors"
     shapes = {name: entry.shape for name, entry in TensorFile(file).entries.items()}
-    sizes = torch_sizes(shapes, str(file), prefix="model." if weights is None else "")
+    sizes = torch_sizes(
+        with_embedding(shapes) if weights is None else shapes, str(file), prefix="model." if weights is None else ""
+    )
     policy = build(config, sizes)
-    state = load_file(file)
-    if weights is not None:
-        with contextlib.redirect_stdout(io.StringIO()):
-            state = policy._fix_pytorch_state_dict_keys(state, config)
-        state = {f"model.{name.removeprefix('model.')}": tensor for name, tensor in state.items()}
+    with contextlib.redirect_stdout(io.StringIO()):
+        # LeRobot's own renaming, which also gives the embedding the value of lm_head where that comes later in the file.
+        state = policy._fix_pytorch_state_dict_keys(load_file(file), config)
+    state = {f"model.{name.removeprefix('model.')}": tensor for name, tensor in state.items()}
     wanted = {name: tuple(tensor.shape) for name, tensor in policy.state_dict().items()}
     lines = differences(wanted, {name: tuple(tensor.shape) for name, tensor in state.items()})
     if lines:

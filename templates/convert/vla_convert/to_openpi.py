@@ -16,7 +16,7 @@ from vla_runtime.errors import UserError
 from .answers import Request
 from .batch import read_batch
 from .jobs import Job
-from .keys import EMBEDDING, HEAD, openpi_name, openpi_tensors, torch_sizes
+from .keys import EMBEDDING, HEAD, openpi_name, openpi_tensors, torch_sizes, with_embedding
 from .memory import peak, resident
 from .places import Progress, enough_room, published
 from .policies import load_config
@@ -59,11 +59,7 @@ def lerobot_to_openpi(request: Request, partial: Path) -> tuple[Job, dict[str, A
         _no_weights(source)
     file = TensorFile(source / "model.safetensors")
     shapes = {name: entry.shape for name, entry in file.entries.items()}
-    if EMBEDDING not in shapes and HEAD in shapes:
-        shapes[EMBEDDING] = shapes[
-            HEAD
-        ]  # written while the two were tied; LeRobot's loader reads the one for the other
-    sizes = torch_sizes(shapes, str(file.path), prefix="model.")
+    sizes = torch_sizes(with_embedding(shapes), str(file.path), prefix="model.")
     published(sizes, request.other_sizes)
     _expressible(config, sizes, source)
     if request.asset_id is None:
