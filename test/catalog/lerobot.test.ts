@@ -231,6 +231,28 @@ describe('what LeRobot refuses, or does in silence', () => {
   })
 })
 
+describe('pretrained files', () => {
+  test.each(fullSize.map((entry) => [entry.type, entry.name, entry] as const))(
+    'of %s (%s) may lack what nothing reads and what another key holds, and nothing else',
+    (type, _, description) => {
+      const { modules, weights } = policies[type].describe(description)
+      const names = modules.flatMap((module) => (module.parameters ?? []).map(({ name }) => name))
+      const keys = new Set([...names, ...weights.tied.flat()])
+      const deadPatterns = modules.flatMap((module) => module.dead)
+      for (const { key, from } of weights.missing) {
+        expect(keys).toContain(key)
+        if (from === undefined) expect(matchesAny(key, deadPatterns), key).toBe(true)
+        else expect(keys).toContain(from)
+      }
+      for (const { pattern } of weights.unexpected)
+        expect(
+          [...keys].filter((key) => matchesAny(key, [pattern])),
+          pattern,
+        ).toEqual([])
+    },
+  )
+})
+
 describe('recipes', () => {
   test('follow the configuration', () => {
     expect(facts('pi0').recipe).toMatchObject({ lr: 2.5e-5, betas: [0.9, 0.95], weightDecay: 0.01, clip: 1 })

@@ -8,7 +8,8 @@ export type Maybe<T> = T | undefined | { readonly unknown: true }
 
 /** The value, where it is known. */
 export function known<T>(value: Maybe<T>): T | undefined {
-  return typeof value === 'object' && value !== null && 'unknown' in value && value.unknown ? undefined : (value as T)
+  const open = typeof value === 'object' && value !== null && (value as { readonly unknown?: unknown }).unknown === true
+  return open ? undefined : (value as T | undefined)
 }
 
 /** What the facts of a policy depend on. The Plan's model node of a LeRobot policy has this shape. */
