@@ -20,7 +20,15 @@ export default defineVLAPipeline({
   cameras: { front: 'observation.image' },
   normalize: { constant: 'pass' },
   hardware: cpus({ processes: 2 }),
-  training: { updates: 4_000, globalBatch: 64, microBatch: 32, lr: 1e-3, weightDecay: 1e-4, seed: 7, validateEvery: 500 },
+  training: {
+    updates: 4_000,
+    globalBatch: 64,
+    microBatch: 32,
+    lr: 1e-3,
+    weightDecay: 1e-4,
+    seed: 7,
+    validateEvery: 500,
+  },
   checkpoint: { every: 1_000, keep: 2 },
   evaluate: simulation({
     env: 'metaworld',

@@ -127,7 +127,8 @@ type PolicyType = keyof PolicyTraits
 type Shaped<Type extends PolicyType, Cameras extends readonly string[]> = PolicyModel &
   ModelShape<keyof PolicyTraits[Type] & string, Cameras[number], PolicyTraits[Type]>
 
-const openpiCameras = ['base_0_rgb', 'left_wrist_0_rgb', 'right_wrist_0_rgb'] as const
+/** openpi's names, which the published weights keep. */
+type OpenpiCameras = readonly ['base_0_rgb', 'left_wrist_0_rgb', 'right_wrist_0_rgb']
 
 /** ACT (LeRobot): a transformer with a CVAE that predicts a chunk of actions. */
 export function act<const Cameras extends readonly string[]>(options: WithCameras<Cameras>): Shaped<'act', Cameras> {
@@ -149,14 +150,14 @@ export function smolvla<const Cameras extends readonly string[] = readonly ['cam
 }
 
 /** pi0 (LeRobot's PyTorch port): PaliGemma and an action expert that attend jointly, layer by layer. */
-export function pi0<const Cameras extends readonly string[] = typeof openpiCameras>(
+export function pi0<const Cameras extends readonly string[] = OpenpiCameras>(
   options?: PolicyOptions<Cameras>,
 ): Shaped<'pi0', Cameras> {
   return { kind: 'policy', type: 'pi0', ...options }
 }
 
 /** pi0.5 (LeRobot's PyTorch port): pi0 with the state in the prompt and adaptive norms in the expert. */
-export function pi05<const Cameras extends readonly string[] = typeof openpiCameras>(
+export function pi05<const Cameras extends readonly string[] = OpenpiCameras>(
   options?: PolicyOptions<Cameras>,
 ): Shaped<'pi05', Cameras> {
   return { kind: 'policy', type: 'pi05', ...options }

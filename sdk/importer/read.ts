@@ -167,7 +167,7 @@ function readFeatures(features: unknown, ledger: Ledger): Readonly<Record<string
   for (const [name, feature] of Object.entries((features ?? {}) as Nested)) {
     const { type, shape } = (feature ?? {}) as { type?: unknown; shape?: unknown }
     if (typeof type === 'string' && Array.isArray(shape) && shape.every((side) => typeof side === 'number'))
-      read[name] = { type, shape: shape as number[] }
+      read[name] = { type, shape: shape }
     else
       ledger.refuse(
         `policy.input_features.${name}`,

@@ -6,10 +6,10 @@ import { findLoop } from '../catalog/lerobot/loop.ts'
 import type { ModuleFacts } from '../catalog/model.ts'
 import type { ModulePatterns, PolicyModel } from '../declare/policies.ts'
 import type { Lock } from '../lock/lock.ts'
-import { isKnown, type Pipeline, type PlanDataset, type PolicyPlanModel, type Unknown } from '../plan/plan.ts'
+import { isKnown, type Pipeline, type PlanDataset, type PolicyPlanModel } from '../plan/plan.ts'
 import { commonWidth } from './data.ts'
 import { lockedWeights, noteActionDim } from './model.ts'
-import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
+import { byDefault, unknown, type Choice, type Notebook } from './notebook.ts'
 import { below } from './run.ts'
 
 type Config = PolicyPlanModel['config']
@@ -28,7 +28,6 @@ export function resolvePolicy(
 ): PolicyPlanModel {
   const at = below(book, ['model'], ['model'])
   const published = findLoop(model.type)
-  const catalog = <T>(value: T, reason: string): Choice<T> => ({ value, from: 'catalog', reason })
   for (const field of ['family', 'type'] as const) book.note(['model', field], ['model'], 'declared', 'As declared.')
   const config = resolveConfig(model, lock, book)
   const description = {
@@ -185,7 +184,7 @@ function resolveConfig(model: PolicyModel, lock: Lock | undefined, book: Noteboo
 function imageSizes(datasets: readonly PlanDataset[]): PolicyPlanModel['imageSizes'] {
   const sizes: Record<string, [number, number]> = {}
   for (const { cameras, cameraSizes } of datasets) {
-    if (!isKnown(cameraSizes)) return derived(cameraSizes as Unknown, '').value
+    if (!isKnown(cameraSizes)) return cameraSizes
     for (const [camera, feature] of Object.entries(cameras)) {
       const size = (cameraSizes as Readonly<Record<string, [number, number]>>)[feature]
       if (size !== undefined) sizes[camera] ??= size
