@@ -1,6 +1,6 @@
 /** `vla import`: turns a training configuration of another framework into a pipeline.ts. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { parse } from 'yaml'
@@ -130,6 +130,7 @@ async function importPipeline(args: readonly string[], options: Options, io: Io)
       'Put these right, then import again. Nothing was written.',
     )
   }
+  await mkdir(dirname(out), { recursive: true })
   // `wx`: a file that appeared in the meantime is somebody's.
   await writeFile(out, text, { flag: 'wx' })
   const told = remarks.map(({ kind, field, message, source }) =>

@@ -13,6 +13,7 @@ import type { ExitCode } from './exit-codes.ts'
 import { explainCommand } from './explain.ts'
 import { importCommand } from './import.ts'
 import { initCommand } from './init.ts'
+import { inspectCommand } from './inspect-policy.ts'
 import type { Io } from './io.ts'
 import { lockCommand } from './lock.ts'
 import { packCommand } from './pack.ts'
@@ -78,7 +79,7 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   }
   const commands = [
     ...[initCommand, importCommand, checkCommand, lockCommand, planCommand, buildCommand],
-    ...[runCommand, packCommand, convertCommand, explainCommand, rulesCommand, envCommand],
+    ...[runCommand, packCommand, convertCommand, inspectCommand, explainCommand, rulesCommand, envCommand],
   ]
   for (const declare of commands) declare(registrar)
 

@@ -4,6 +4,7 @@ import { manifestPath } from '../emit/write.ts'
 import { diagnostic } from '../locate/diagnostic.ts'
 import { canonicalFile } from '../plan/canonical.ts'
 import { EXIT } from './exit-codes.ts'
+import { inspection } from './inspect-policy.ts'
 
 const exitCode = z.literal(Object.values(EXIT))
 
@@ -127,6 +128,10 @@ const commands = {
       .looseObject({ notes: z.array(z.string()) })
       .describe('what was converted; as conversion.json in the target'),
     verification: z.looseObject({}).describe('what was compared; as verification.json in the target'),
+  },
+  inspect: {
+    inspection,
+    snippet: z.string().describe('what can be pasted into a pipeline.ts'),
   },
   explain: { rule, page: z.string().describe('as printed without --json') },
   rules: {

@@ -27,6 +27,11 @@ export function pipelineFile(
   return [...comment, importLine([...new Set(names)]), '', body, ''].join('\n')
 }
 
+/** One expression, as it stands behind `before` characters in a line that is indented by `indent`. */
+export function expression(code: Code, indent = 0, before = 0): string {
+  return print(code, indent, before, 1)
+}
+
 function importLine(names: readonly string[]): string {
   const line = `import { ${names.join(', ')} } from 'vla-pipeline'`
   return line.length <= width

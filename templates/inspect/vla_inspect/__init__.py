@@ -1,0 +1,1 @@
+"""What a LeRobot policy is made of, and how its parameters can be divided into modules."""
