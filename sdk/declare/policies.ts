@@ -1,6 +1,13 @@
 /** Policies of LeRobot's own classes, and of plugins that register one. */
 import * as z from 'zod'
 
+import type { actFields } from '../catalog/lerobot/act.ts'
+import type { diffusionFields } from '../catalog/lerobot/diffusion.ts'
+import type { FieldOptions, Fields } from '../catalog/lerobot/fields.ts'
+import type { pi0Fields } from '../catalog/lerobot/pi0.ts'
+import type { pi05Fields } from '../catalog/lerobot/pi05.ts'
+import type { smolvlaFields } from '../catalog/lerobot/smolvla.ts'
+import type { xvlaFields } from '../catalog/lerobot/xvla.ts'
 import type { Traits } from './check.ts'
 import { jsonRecord, positive, text, type Json } from './common.ts'
 import type { ModelShape } from './shape.ts'
@@ -21,7 +28,10 @@ export interface ModulePatterns {
   readonly dead?: readonly string[]
 }
 
-export interface PolicyOptions<Cameras extends readonly string[] = readonly string[]> {
+export interface PolicyOptions<
+  Cameras extends readonly string[] = readonly string[],
+  Config = Readonly<Record<string, Json>>,
+> {
   /**
    * Pretrained policy: a LeRobot policy directory or hub id.
    * @default initialised as LeRobot does
@@ -63,11 +73,13 @@ export interface PolicyOptions<Cameras extends readonly string[] = readonly stri
    * Further fields of LeRobot's configuration class, by its names: `{ n_obs_steps: 2 }`.
    * @default LeRobot's, or the pretrained policy's
    */
-  readonly config?: Readonly<Record<string, Json>>
+  readonly config?: Config
 }
 
 /** A policy that must be told its cameras: nothing published has them. */
-type WithCameras<Cameras extends readonly string[]> = PolicyOptions<Cameras> & { readonly cameras: Cameras }
+type WithCameras<Cameras extends readonly string[], F extends Fields> = PolicyOptions<Cameras, FieldOptions<F>> & {
+  readonly cameras: Cameras
+}
 
 export interface LerobotPolicyOptions<
   Cameras extends readonly string[] = readonly string[],
@@ -130,44 +142,54 @@ type Shaped<Type extends PolicyType, Cameras extends readonly string[]> = Policy
 /** openpi's names, which the published weights keep. */
 type OpenpiCameras = readonly ['base_0_rgb', 'left_wrist_0_rgb', 'right_wrist_0_rgb']
 
+/** The config's values are JSON, which the tables of the catalog do not say of objects. */
+function policy<Type extends PolicyType, Cameras extends readonly string[]>(
+  type: Type,
+  options: PolicyOptions<Cameras, object> | undefined,
+): Shaped<Type, Cameras> {
+  return { kind: 'policy', type, ...options } as Shaped<Type, Cameras>
+}
+
 /** ACT (LeRobot): a transformer with a CVAE that predicts a chunk of actions. */
-export function act<const Cameras extends readonly string[]>(options: WithCameras<Cameras>): Shaped<'act', Cameras> {
-  return { kind: 'policy', type: 'act', ...options }
+export function act<const Cameras extends readonly string[]>(
+  options: WithCameras<Cameras, typeof actFields>,
+): Shaped<'act', Cameras> {
+  return policy('act', options)
 }
 
 /** Diffusion Policy (LeRobot): a U-Net that denoises a horizon of actions. */
 export function diffusion<const Cameras extends readonly string[]>(
-  options: WithCameras<Cameras>,
+  options: WithCameras<Cameras, typeof diffusionFields>,
 ): Shaped<'diffusion', Cameras> {
-  return { kind: 'policy', type: 'diffusion', ...options }
+  return policy('diffusion', options)
 }
 
 /** SmolVLA (LeRobot): SmolVLM2 with an action expert that attends to its layers. */
 export function smolvla<const Cameras extends readonly string[] = readonly ['camera1', 'camera2', 'camera3']>(
-  options?: PolicyOptions<Cameras>,
+  options?: PolicyOptions<Cameras, FieldOptions<typeof smolvlaFields>>,
 ): Shaped<'smolvla', Cameras> {
-  return { kind: 'policy', type: 'smolvla', ...options }
+  return policy('smolvla', options)
 }
 
 /** pi0 (LeRobot's PyTorch port): PaliGemma and an action expert that attend jointly, layer by layer. */
 export function pi0<const Cameras extends readonly string[] = OpenpiCameras>(
-  options?: PolicyOptions<Cameras>,
+  options?: PolicyOptions<Cameras, FieldOptions<typeof pi0Fields>>,
 ): Shaped<'pi0', Cameras> {
-  return { kind: 'policy', type: 'pi0', ...options }
+  return policy('pi0', options)
 }
 
 /** pi0.5 (LeRobot's PyTorch port): pi0 with the state in the prompt and adaptive norms in the expert. */
 export function pi05<const Cameras extends readonly string[] = OpenpiCameras>(
-  options?: PolicyOptions<Cameras>,
+  options?: PolicyOptions<Cameras, FieldOptions<typeof pi05Fields>>,
 ): Shaped<'pi05', Cameras> {
-  return { kind: 'policy', type: 'pi05', ...options }
+  return policy('pi05', options)
 }
 
 /** X-VLA (LeRobot): Florence-2 with a soft-prompted transformer for actions. */
 export function xvla<const Cameras extends readonly string[] = readonly ['image', 'image2', 'image3']>(
-  options?: PolicyOptions<Cameras>,
+  options?: PolicyOptions<Cameras, FieldOptions<typeof xvlaFields>>,
 ): Shaped<'xvla', Cameras> {
-  return { kind: 'policy', type: 'xvla', ...options }
+  return policy('xvla', options)
 }
 
 /** Any policy that LeRobot knows, or that a `lerobot_policy_*` plugin registers. `vla inspect` proposes the modules. */

@@ -18,7 +18,7 @@ import type { Lock, WeightsEntry } from '../lock/lock.ts'
 import { isKnown, type ComposedPlanModel, type PlanDataset, type PlanTower, type Unknown } from '../plan/plan.ts'
 import { commonWidth } from './data.ts'
 import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
-import { below } from './run.ts'
+import { below } from './below.ts'
 
 type PlanLanguage = ComposedPlanModel['language']
 type PlanAction = ComposedPlanModel['action']

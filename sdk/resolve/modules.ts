@@ -13,7 +13,7 @@ import { everTrains, phases, schedulePhrase } from './freeze.ts'
 import { lockedWeights } from './model.ts'
 import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
 import { frozenByLerobot, policyModules, policyRecipe } from './policy.ts'
-import { below } from './run.ts'
+import { below } from './below.ts'
 
 /** Every module of the model, whether the user named it or not. */
 export function resolveModules(

@@ -10,7 +10,7 @@ import { isKnown, type Pipeline, type PlanDataset, type PolicyPlanModel } from '
 import { commonWidth } from './data.ts'
 import { lockedWeights, noteActionDim } from './model.ts'
 import { byDefault, unknown, type Choice, type Notebook } from './notebook.ts'
-import { below } from './run.ts'
+import { below } from './below.ts'
 
 type Config = PolicyPlanModel['config']
 
