@@ -9,7 +9,8 @@ Written by `vla build` 0.1.0 from pipeline.ts (plan 829c4599). Change pipeline.t
 from model import build_model
 from train import MODULES
 from vla_runtime.errors import run_or_explain
-from vla_runtime.pack import hf, open_checkpoint, pack_arguments
+from vla_runtime.pack.checkpoint import open_checkpoint, pack_arguments
+from vla_runtime.pack.hf import hf
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     python evaluate.py [--package packages/lerobot] [--ablate image|instruction|action] [--episodes 20]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 3a99ed7c). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 81f4c7e5). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime.errors import run_or_explain
@@ -18,7 +18,7 @@ def main() -> None:
         first_seed=10_000,
         max_steps=100,
         image_size=64,  # as recorded
-        action_steps=4,  # of a chunk, before the policy is asked again
+        action_steps=1,  # of a chunk, before the policy is asked again
         camera="front",
         dataset_root="../../data/two-tasks",  # its first frames must equal the simulator's
         image_feature="observation.image",

@@ -1,15 +1,16 @@
 """Turns a checkpoint into the declared packages, reloads each in a fresh process and compares its actions with the
 trainer's.
 
-    python pack.py [--checkpoint runs/two-tasks/checkpoints/step-00008000] [--out packages]
+    python pack.py [--checkpoint runs/two-tasks/checkpoints/step-00007000] [--out packages]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 3a99ed7c). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 81f4c7e5). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from model import build_model
 from train import MODULES
 from vla_runtime.errors import run_or_explain
-from vla_runtime.pack import lerobot, open_checkpoint, pack_arguments
+from vla_runtime.pack.checkpoint import open_checkpoint, pack_arguments
+from vla_runtime.pack.lerobot import lerobot
 
 
 def main() -> None:
@@ -19,7 +20,7 @@ def main() -> None:
         checkpoint,
         arguments.out / "lerobot",
         dtype="fp32",
-        action_steps=4,  # of a chunk, before the policy is asked again
+        action_steps=1,  # of a chunk, before the policy is asked again
     )
 
 

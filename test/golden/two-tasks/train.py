@@ -1,6 +1,6 @@
 """two-tasks: a composed VLA (test_convnext, llama, L1 regression) on two-tasks; 2 CPU processes, FSDP2, fully sharded.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 3a99ed7c). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 81f4c7e5). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 import torch
@@ -18,7 +18,7 @@ from vla_runtime.run import start_run
 from vla_runtime.sharding import shard
 from vla_runtime.weights import initialise
 
-UPDATES = 8_000
+UPDATES = 7_000
 GLOBAL_BATCH, MICRO_BATCH, ACCUMULATION = 64, 32, 1  # 32 samples x 2 processes x 1
 SEED = 7
 
@@ -64,7 +64,7 @@ def main() -> None:
                 cameras={"front": "observation.image"},
                 state="observation.state",
                 action="action",
-                holdout=[0, 1, 2, 3, 300, 301],
+                holdout=[0, 1, 2, 3, 600, 601],
             )
         ],
         config=CONFIG,
@@ -88,7 +88,7 @@ def main() -> None:
     initialise(model, partition, seed=SEED)  # the same for any number of processes
 
     optimizer = adamw(partition, betas=(0.9, 0.999), eps=1e-8)  # AdamW, as every published VLA recipe
-    schedule = cosine(optimizer, updates=UPDATES, warmup=160)  # 2% of 8,000 updates
+    schedule = cosine(optimizer, updates=UPDATES, warmup=140)  # 2% of 7,000 updates
     checkpoints = Checkpoints(run, every=2_000, keep=2)
     done = checkpoints.resume(model, optimizer, schedule, data, partition)  # updates already made
 

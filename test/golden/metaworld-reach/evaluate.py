@@ -1,0 +1,29 @@
+"""Rolls the packaged policy out in MetaWorld, in the rendering that it was trained on.
+
+    python evaluate.py [--package packages/lerobot] [--ablate image|instruction|action] [--episodes 50]
+
+Written by `vla build` 0.1.0 from pipeline.ts (plan dea95606). Change pipeline.ts and build again; hooks.py is yours.
+"""
+
+from vla_runtime.errors import run_or_explain
+from vla_runtime.rollout import evaluate, rollout_arguments
+
+
+def main() -> None:
+    arguments = rollout_arguments(package="packages/lerobot", out="evaluation")
+    evaluate(
+        arguments,
+        tasks=["reach-v3"],
+        episodes=50,  # seeds 10000 to 10049 of each task
+        first_seed=10_000,
+        max_steps=100,
+        image_size=64,  # as recorded
+        action_steps=4,  # of a chunk, before the policy is asked again
+        camera="front",
+        dataset_root="../../data/reach",  # its first frames must equal the simulator's
+        image_feature="observation.image",
+    )
+
+
+if __name__ == "__main__":
+    run_or_explain(main)
