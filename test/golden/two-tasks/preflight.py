@@ -1,6 +1,6 @@
 """Checks that could only be made on the target. train.py runs them before anything is allocated on a device.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 81f4c7e5). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan fdef0831). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime import preflight as check
@@ -20,7 +20,7 @@ def preflight(run: Run) -> None:
         state="observation.state",
         state_dim=4,
         fps=80.0,
-        fingerprint="3460ea17dbbc00046af39d5044aa8e80d7f50f2ed26cfcfc45b43a69ac81a5b0",
+        fingerprint="3dfe229c74639ea660060e9e5a1520cc5ec5a1183003ca8f744e9440c5e31887",
     )
     # 2 checkpoints that are kept and the one being written, 5.21 MiB each
     check.disk_space(run, bytes_needed=16_374_420)
