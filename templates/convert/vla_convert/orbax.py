@@ -27,7 +27,7 @@ class OrbaxParams:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._ts = _tensorstore()
+        self._ts = tensorstore()
         # One chunk at a time and no cache: decoding several whole-array chunks at once would hold the checkpoint twice.
         self._context = self._ts.Context({
             "cache_pool": {"total_bytes_limit": 0},
@@ -136,13 +136,18 @@ def _bare(leaf: str) -> str:
     return leaf.removeprefix("params/").removesuffix("/value")
 
 
-def _tensorstore() -> Any:
+def tensorstore() -> Any:
+    """The library.
+
+    Raises:
+        UserError: it is not installed.
+    """
     try:
-        import tensorstore
+        import tensorstore as library
     except ImportError as error:
         import sys
 
         requirements = Path(__file__).parent.parent / "requirements.in"
         pin = next(line for line in requirements.read_text().splitlines() if line.startswith("tensorstore"))
         raise UserError(INSTALL.format(python=sys.executable, pin=pin)) from error
-    return tensorstore
+    return library

@@ -142,10 +142,14 @@ def load(directory: Path, config: Any, weights: Path | None = None) -> tuple[Any
         with_embedding(shapes) if weights is None else shapes, str(file), prefix="model." if weights is None else ""
     )
     policy = build(config, sizes)
+    # LeRobot's own renaming, which also gives the embedding the value of lm_head where that comes later in the file. It works on numbers
+    # that stand for the tensors, since it would copy the largest of them.
+    tensors = list(load_file(file).items())
     with contextlib.redirect_stdout(io.StringIO()):
-        # LeRobot's own renaming, which also gives the embedding the value of lm_head where that comes later in the file.
-        state = policy._fix_pytorch_state_dict_keys(load_file(file), config)
-    state = {f"model.{name.removeprefix('model.')}": tensor for name, tensor in state.items()}
+        renamed = policy._fix_pytorch_state_dict_keys(
+            {name: torch.tensor(index) for index, (name, _) in enumerate(tensors)}, config
+        )
+    state = {f"model.{name.removeprefix('model.')}": tensors[int(index)][1] for name, index in renamed.items()}
     wanted = {name: tuple(tensor.shape) for name, tensor in policy.state_dict().items()}
     lines = differences(wanted, {name: tuple(tensor.shape) for name, tensor in state.items()})
     if lines:

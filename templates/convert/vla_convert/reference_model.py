@@ -18,6 +18,8 @@ from .sizes import CAMERAS, Sizes
 Leaves = dict[str, Tensor]
 MASKED = -2.3819763e38  # gemma.py, big_neg
 PERIODS = (4e-3, 4.0)
+STREAMS = "PaliGemma/llm/"
+EMBEDDER = f"{STREAMS}embedder/input_embedding"
 
 
 def _read(params: OrbaxParams, prefix: str, *, suffix: str | None = None) -> Leaves:
@@ -26,7 +28,7 @@ def _read(params: OrbaxParams, prefix: str, *, suffix: str | None = None) -> Lea
     # The largest first: while it is decoded, nothing else is held.
     names = sorted(params.leaves, key=lambda name: -torch.Size(params.leaves[name]).numel())
     for name in names:
-        if not name.startswith(prefix):
+        if not name.startswith(prefix) or name == EMBEDDER:
             continue
         short = name.removeprefix(prefix)
         if suffix is not None:
@@ -149,7 +151,7 @@ def actions(params: OrbaxParams, sizes: Sizes, batch: ModelBatch) -> ModelBatch:
     """The batch with the actions of the checkpoint."""
     cameras = [camera for camera in CAMERAS if camera in batch.images]
     pictures = _vision(params, [batch.images[camera] for camera in cameras])
-    table = params.whole("PaliGemma/llm/embedder/input_embedding")
+    table = params.whole(EMBEDDER)
     words = table[batch.tokens].float() * table.shape[1] ** 0.5
     del table
     prefix = torch.cat([*pictures, words], dim=1)
@@ -160,12 +162,12 @@ def actions(params: OrbaxParams, sizes: Sizes, batch: ModelBatch) -> ModelBatch:
         ],
         dim=1,
     )
-    leaves = _read(params, "PaliGemma/llm/", suffix="")
+    leaves = _read(params, STREAMS, suffix="")
     visible = _blocks(present, torch.zeros(present.shape[1]))
     _, cache = _gemma(leaves, prefix, present.cumsum(1) - 1, visible, None, None)
     del leaves
 
-    leaves = _read(params, "PaliGemma/llm/", suffix="_1")
+    leaves = _read(params, STREAMS, suffix="_1")
     heads = {name: params.whole(name).float() for name in params.leaves if not name.startswith("PaliGemma/")}
 
     def dense(name: str, x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ converter writes beside them; nobody reads it.
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -75,7 +75,7 @@ def lerobot_to_openpi(request: Request, partial: Path) -> tuple[Job, dict[str, A
         read_batch(request.reference)
     statistics, discrete, relative = _processors(source, config)
 
-    tensors = {name: (file.entries[_stored(file, name)].dtype, shape) for name, shape in openpi_tensors(sizes).items()}
+    tensors = {name: (file.entries[_stored(name)].dtype, shape) for name, shape in openpi_tensors(sizes).items()}
     libraries = resident()
     enough_room(partial, sum(torch.Size(shape).numel() * dtype.itemsize for dtype, shape in tensors.values()))
     print(f"{source}: LeRobot's {config.type}, {len(file.entries)} tensors", flush=True)
@@ -83,7 +83,7 @@ def lerobot_to_openpi(request: Request, partial: Path) -> tuple[Job, dict[str, A
     progress = Progress(len(tensors), "tensors")
     with TensorWriter(partial / "model.safetensors", tensors, {}) as writer:
         for name in tensors:
-            writer.write(name, file.read(embedding if name == openpi_name(HEAD) else _stored(file, name)))
+            writer.write(name, file.read(embedding if name == openpi_name(HEAD) else _stored(name)))
             progress.step()
     assets = partial / "assets" / request.asset_id
     assets.mkdir(parents=True)
@@ -157,7 +157,7 @@ def lerobot_to_openpi(request: Request, partial: Path) -> tuple[Job, dict[str, A
     return job, facts
 
 
-def _no_weights(source: Path) -> None:
+def _no_weights(source: Path) -> NoReturn:
     if (source / "adapter_config.json").is_file():
         raise UserError(
             f"{source} is an adapter (adapter_config.json): openpi's layout holds whole weights. Merge it into its base, save the policy, "
@@ -168,7 +168,7 @@ def _no_weights(source: Path) -> None:
     )
 
 
-def _stored(file: TensorFile, name: str) -> str:
+def _stored(name: str) -> str:
     """The name in LeRobot's file of one of openpi's tensors."""
     return f"model.{name}"
 

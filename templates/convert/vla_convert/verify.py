@@ -23,6 +23,7 @@ from vla_runtime.errors import UserError
 from .batch import ModelBatch, fixed_batch, read_batch
 from .jobs import Job, RenamedJob
 from .memory import peak, resident
+from .orbax import tensorstore
 from .sizes import CAMERAS
 
 TOLERANCE = {"float32": 2e-4, "bfloat16": 5e-2}
@@ -63,6 +64,8 @@ def _run(job: Job) -> dict[str, Any]:
     directory = Path(job.directory)
     config = load_config(directory)
     modeling(config.type)
+    if (Path(job.openpi) / "params").is_dir():
+        tensorstore()
     libraries = resident()
     tolerance = TOLERANCE[config.dtype]
     batch, against = _original(job, config)

@@ -203,7 +203,7 @@ def test_bad_input(published: Path, tmp_path: Path) -> None:
     refused(r"several checkpoints \(step-1.pt, step-2.pt\). Name one: prismatic:.*step-2.pt", "prismatic", native, "hf")
     refused("cannot be read as a native checkpoint", "prismatic", native / "checkpoints" / "step-1.pt", "hf")
     (native / "config.json").write_text('{"vla": {"base_vlm": "prism-other"}}')
-    refused("vla.base_vlm is 'prism-other'; known are", "prismatic", native, "hf")
+    refused("vla.base_vlm is 'prism-other'; known are", "prismatic", native / "checkpoints" / "step-2.pt", "hf")
 
     original = json.loads((published / "config.json").read_text())
     (published / "config.json").write_text(json.dumps({**original, "norm_stats": {}}))
