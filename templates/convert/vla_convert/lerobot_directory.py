@@ -142,6 +142,10 @@ def carry_tokenizer(directory: Path, tokenizer: Path, vocabulary: int) -> None:
     snapshot.mkdir(parents=True)
     for path in files:
         shutil.copyfile(path, snapshot / path.name)
+    if not (snapshot / "config.json").is_file():
+        (snapshot / "config.json").write_text(
+            "{}\n"
+        )  # AutoTokenizer looks into it first, and offline does without no file
 
 
 def notes(sizes: Sizes, told: Answers) -> list[str]:
