@@ -4,7 +4,7 @@ import * as z from 'zod'
 import type { TimmArchitecture } from '../catalog/timm.ts'
 import type { TimmTraits, Traits } from './check.ts'
 import { jsonRecord, positive, text, type Json } from './common.ts'
-import { policySchema, type PolicyModel } from './policies.ts'
+import { policySchemas, type PolicyModel } from './policies.ts'
 import type { ModelShape } from './shape.ts'
 
 // Vision
@@ -354,6 +354,11 @@ export function openvla<const A extends TokensAction | RegressionAction = Tokens
   return { kind: 'openvla', ...options }
 }
 
+/** Whether a model is one of LeRobot's policies. */
+export function isPolicy(model: Model): model is PolicyModel {
+  return model.kind !== 'composed' && model.kind !== 'openvla'
+}
+
 // Schemas
 
 const timmSchema = z.strictObject({
@@ -444,5 +449,5 @@ export const modelSchema: z.ZodType<Model> = z.discriminatedUnion('kind', [
     chunk: positive.exactOptional(),
     action: z.discriminatedUnion('kind', [tokensSchema, regressionSchema]).exactOptional(),
   }),
-  policySchema,
+  ...policySchemas,
 ])

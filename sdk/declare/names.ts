@@ -5,12 +5,13 @@ import { findLoop } from '../catalog/lerobot/loop.ts'
 import type { DeclarationPath, Finding } from '../finding/finding.ts'
 import { declareFinding, renameFix, setFix } from './findings.ts'
 import { keysAt, listAt, pathText, valueAt } from './plain.ts'
+import { policyTypes } from './policies.ts'
 import { suggest } from './suggest.ts'
 
 /** Names of a model's modules; undefined where the model says too little. */
 function moduleNames(root: unknown): readonly string[] | undefined {
   const kind = valueAt(root, ['model', 'kind'])
-  if (kind === 'policy') return policyModules(root)
+  if (policyType(root) !== undefined) return policyModules(root)
   const decoder = valueAt(root, ['model', 'action', 'kind']) ?? (kind === 'openvla' ? 'tokens' : undefined)
   if (typeof decoder !== 'string') return undefined
   return ['vision', 'projector', 'language', ...(decoder === 'tokens' ? [] : ['action'])]
@@ -26,8 +27,10 @@ function cameraNames(root: unknown): readonly string[] | undefined {
 
 /** LeRobot's name of the declared policy. */
 function policyType(root: unknown): string | undefined {
-  const type = valueAt(root, ['model', 'type'])
-  return valueAt(root, ['model', 'kind']) === 'policy' && typeof type === 'string' ? type : undefined
+  const kind = valueAt(root, ['model', 'kind'])
+  const type = kind === 'lerobotPolicy' ? valueAt(root, ['model', 'type']) : kind
+  const isPolicy = kind === 'lerobotPolicy' || policyTypes.some((own) => own === kind)
+  return isPolicy && typeof type === 'string' ? type : undefined
 }
 
 function policyModules(root: unknown): readonly string[] | undefined {

@@ -85,6 +85,7 @@ export interface LerobotPolicyOptions<
   Cameras extends readonly string[] = readonly string[],
   Modules extends Readonly<Record<string, ModulePatterns>> = Readonly<Record<string, ModulePatterns>>,
 > extends PolicyOptions<Cameras> {
+  /** The policy's cameras: LeRobot's features are `observation.images.<camera>`. */
   readonly cameras: Cameras
   /** LeRobot's name of the policy, or the one that a plugin registers. */
   readonly type: string
@@ -99,11 +100,27 @@ export interface LerobotPolicyOptions<
   readonly modules: Modules
 }
 
-export interface PolicyModel extends PolicyOptions {
-  readonly kind: 'policy'
+/** A policy of the catalog, by the constructor that made it. */
+export interface CatalogPolicy extends PolicyOptions {
+  readonly kind: PolicyType
+}
+
+/** Any other policy. */
+export interface NamedPolicy extends PolicyOptions {
+  readonly kind: 'lerobotPolicy'
+  /** LeRobot's name of the policy, or the one that a plugin registers. */
   readonly type: string
+  /** Python package that registers the type when it is imported. */
   readonly plugin?: string
+  /** The modules by name, a partition of the policy's parameters; those of the catalog where none are named. */
   readonly modules?: Readonly<Record<string, ModulePatterns>>
+}
+
+export type PolicyModel = CatalogPolicy | NamedPolicy
+
+/** LeRobot's name of a declared policy. */
+export function policyType(model: PolicyModel): string {
+  return model.kind === 'lerobotPolicy' ? model.type : model.kind
 }
 
 interface Blocks {
@@ -126,17 +143,24 @@ interface JointTraits {
 }
 
 /** What the compiler knows of the modules of each policy; a test holds it equal to the catalog. */
-export interface PolicyTraits {
+export type PolicyTraits = {
   readonly act: Readonly<Record<'vision' | 'projector' | 'vae' | 'encoder' | 'decoder' | 'heads', Open>>
   readonly diffusion: Readonly<Record<'vision' | 'projector' | 'unet', Open>>
-  readonly smolvla: JointTraits
-  readonly pi0: JointTraits
-  readonly pi05: JointTraits
   readonly xvla: Readonly<Record<'vision' | 'projector' | 'language' | 'policy' | 'softPrompts' | 'heads', Open>>
-}
+} & Readonly<Record<'smolvla' | 'pi0' | 'pi05', JointTraits>>
 type PolicyType = keyof PolicyTraits
 
-type Shaped<Type extends PolicyType, Cameras extends readonly string[]> = PolicyModel &
+/** The kinds of the policies that have a constructor. */
+export const policyTypes = [
+  'act',
+  'diffusion',
+  'smolvla',
+  'pi0',
+  'pi05',
+  'xvla',
+] as const satisfies readonly PolicyType[]
+
+type Shaped<Type extends PolicyType, Cameras extends readonly string[]> = CatalogPolicy &
   ModelShape<keyof PolicyTraits[Type] & string, Cameras[number], PolicyTraits[Type]>
 
 /** openpi's names, which the published weights keep. */
@@ -147,7 +171,7 @@ function policy<Type extends PolicyType, Cameras extends readonly string[]>(
   type: Type,
   options: PolicyOptions<Cameras, object> | undefined,
 ): Shaped<Type, Cameras> {
-  return { kind: 'policy', type, ...options } as Shaped<Type, Cameras>
+  return { kind: type, ...options } as unknown as Shaped<Type, Cameras>
 }
 
 /** ACT (LeRobot): a transformer with a CVAE that predicts a chunk of actions. */
@@ -198,19 +222,16 @@ export function lerobotPolicy<
   const Modules extends Readonly<Record<string, ModulePatterns>>,
 >(
   options: LerobotPolicyOptions<Cameras, Modules>,
-): PolicyModel &
+): NamedPolicy &
   ModelShape<
     keyof Modules & string,
     Cameras[number],
     { readonly [Name in keyof Modules]: { readonly blocks: boolean; readonly linears: boolean } }
   > {
-  return { kind: 'policy', ...options }
+  return { kind: 'lerobotPolicy', ...options }
 }
 
-export const policySchema = z.strictObject({
-  kind: z.literal('policy'),
-  type: text,
-  plugin: text.exactOptional(),
+const shared = {
   weights: text.exactOptional(),
   revision: text.exactOptional(),
   cameras: z.array(text).min(1).exactOptional(),
@@ -220,14 +241,21 @@ export const policySchema = z.strictObject({
   batchNorm: z.enum(['refuse', 'frozen']).exactOptional(),
   statistics: z.enum(['dataset', 'inherited']).exactOptional(),
   config: jsonRecord.exactOptional(),
-  modules: z
-    .record(
-      text,
-      z.strictObject({
-        parameters: z.array(text).min(1),
-        blocks: z.array(text).exactOptional(),
-        dead: z.array(text).exactOptional(),
-      }),
-    )
-    .exactOptional(),
+}
+
+const patterns = z.strictObject({
+  parameters: z.array(text).min(1),
+  blocks: z.array(text).exactOptional(),
+  dead: z.array(text).exactOptional(),
 })
+
+export const policySchemas = [
+  ...policyTypes.map((type) => z.strictObject({ kind: z.literal(type), ...shared })),
+  z.strictObject({
+    kind: z.literal('lerobotPolicy'),
+    type: text,
+    plugin: text.exactOptional(),
+    modules: z.record(text, patterns).exactOptional(),
+    ...shared,
+  }),
+] as const

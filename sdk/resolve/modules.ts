@@ -3,7 +3,7 @@ import { findGpu } from '../catalog/gpus.ts'
 import { modelModules, type ModuleFacts } from '../catalog/model.ts'
 import { openvlaLora, openvlaRecipe } from '../catalog/openvla.ts'
 import { adaptedLayers, adapterElements, elements, fnmatch, type Parameter } from '../catalog/parameters.ts'
-import type { Model } from '../declare/model.ts'
+import { isPolicy, type Model } from '../declare/model.ts'
 import type { ModuleOptions } from '../declare/modules.ts'
 import type { Declaration } from '../declare/pipeline.ts'
 import type { DeclarationPath } from '../finding/finding.ts'
@@ -36,7 +36,7 @@ export function resolveModules(
 /** The modules of a model, as the catalog or the declaration describes them. */
 export function describeModules(declared: Model, model: PlanModel): readonly ModuleFacts[] {
   if (model.family !== 'lerobot') return modelModules(model)
-  return declared.kind === 'policy' ? policyModules(declared, model) : []
+  return isPolicy(declared) ? policyModules(declared, model) : []
 }
 
 function resolveModule(

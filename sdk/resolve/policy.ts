@@ -4,7 +4,7 @@ import type { PolicyFacts, PolicyModule, PolicyRecipe } from '../catalog/lerobot
 import { findPolicy } from '../catalog/lerobot/index.ts'
 import { findLoop } from '../catalog/lerobot/loop.ts'
 import type { ModuleFacts } from '../catalog/model.ts'
-import type { ModulePatterns, PolicyModel } from '../declare/policies.ts'
+import { policyType, type ModulePatterns, type PolicyModel } from '../declare/policies.ts'
 import type { Lock } from '../lock/lock.ts'
 import { isKnown, type Pipeline, type PlanDataset, type PolicyPlanModel } from '../plan/plan.ts'
 import { commonWidth } from './data.ts'
@@ -15,8 +15,8 @@ import { below } from './below.ts'
 type Config = PolicyPlanModel['config']
 
 /** The cameras of the published policy, where the declaration names none. */
-export function policyCameras({ type }: PolicyModel): readonly string[] {
-  return findLoop(type)?.cameras ?? []
+export function policyCameras(model: PolicyModel): readonly string[] {
+  return findLoop(policyType(model))?.cameras ?? []
 }
 
 /** A LeRobot policy: what its configuration is made with, and what the run does that LeRobot does not. */
@@ -27,7 +27,8 @@ export function resolvePolicy(
   book: Notebook,
 ): PolicyPlanModel {
   const at = below(book, ['model'], ['model'])
-  const published = findLoop(model.type)
+  const type = policyType(model)
+  const published = findLoop(type)
   for (const field of ['family', 'type'] as const) book.note(['model', field], ['model'], 'declared', 'As declared.')
   const config = resolveConfig(model, lock, book)
   const description = {
@@ -36,13 +37,13 @@ export function resolvePolicy(
     imageSizes: imageSizes(datasets),
     ...widths(model, datasets, book),
   }
-  const facts = findPolicy(model.type)?.describe(description)
+  const facts = findPolicy(type)?.describe(description)
   for (const field of ['chunk', 'observationSteps', 'visual', 'loss'])
     book.note(
       ['model', field],
       ['model', ...(field === 'chunk' ? ['chunk'] : [])],
       field === 'chunk' && model.chunk !== undefined ? 'declared' : 'catalog',
-      field === 'chunk' && model.chunk !== undefined ? 'As declared.' : `LeRobot's ${model.type}.`,
+      field === 'chunk' && model.chunk !== undefined ? 'As declared.' : `LeRobot's ${type}.`,
     )
   book.note(
     ['model', 'imageSizes'],
@@ -52,8 +53,10 @@ export function resolvePolicy(
   )
   return {
     family: 'lerobot',
-    type: model.type,
-    plugin: at.choose<string | null>('plugin', model.plugin, () => byDefault(null, "LeRobot's own.")),
+    type,
+    plugin: at.choose<string | null>('plugin', model.kind === 'lerobotPolicy' ? model.plugin : undefined, () =>
+      byDefault(null, "LeRobot's own."),
+    ),
     config,
     weights: at.choose(
       'weights',
@@ -62,7 +65,7 @@ export function resolvePolicy(
         : { source: model.weights, revision: model.revision ?? null, layout: 'lerobot' as const },
       () => byDefault(null, 'LeRobot initialises it.'),
     ),
-    chunk: facts?.chunk ?? model.chunk ?? unknown(`the catalog does not describe the policy '${model.type}'`),
+    chunk: facts?.chunk ?? model.chunk ?? unknown(`the catalog does not describe the policy '${type}'`),
     observationSteps:
       facts?.observationSteps ?? (typeof config['n_obs_steps'] === 'number' ? config['n_obs_steps'] : 1),
     visual: visualOf(facts?.normalization.VISUAL),
@@ -88,7 +91,8 @@ export function policyFacts(model: PolicyPlanModel): PolicyFacts | undefined {
 
 /** The modules of a policy: those that the declaration names, or those of the catalog. */
 export function policyModules(declared: PolicyModel, model: PolicyPlanModel): readonly ModuleFacts[] {
-  if (declared.modules !== undefined) return Object.entries(declared.modules).map(ownModule)
+  if (declared.kind === 'lerobotPolicy' && declared.modules !== undefined)
+    return Object.entries(declared.modules).map(ownModule)
   return policyFacts(model)?.modules ?? []
 }
 
@@ -129,10 +133,11 @@ function visualOf(mode: NormalizationMode | undefined): PolicyPlanModel['visual'
 
 /** The published policy's cameras; of a policy that fills missing ones with masked pictures, those that every dataset has. */
 function publishedCameras(model: PolicyModel, datasets: readonly PlanDataset[]): Choice<readonly string[]> {
+  const type = policyType(model)
   const all = policyCameras(model)
   const mapped = all.filter((camera) => datasets.every(({ cameras }) => Object.hasOwn(cameras, camera)))
-  const some = mapped.length > 0 && findLoop(model.type)?.fillsCameras === true ? mapped : all
-  const reason = `The cameras of the published ${model.type}`
+  const some = mapped.length > 0 && findLoop(type)?.fillsCameras === true ? mapped : all
+  const reason = `The cameras of the published ${type}`
   return some.length === all.length
     ? { value: all, from: 'catalog', reason: `${reason}.` }
     : { value: some, from: 'derived', reason: `${reason} that the data has.` }
@@ -157,7 +162,8 @@ function widths(
  * chunk, which brings how much of it is executed.
  */
 function resolveConfig(model: PolicyModel, lock: Lock | undefined, book: Notebook): Config {
-  const family = findPolicy(model.type)
+  const type = policyType(model)
+  const family = findPolicy(type)
   const loaded =
     model.weights === undefined ? undefined : (lockedWeights(lock, model.weights, model.revision)?.config ?? undefined)
   const pretrained = Object.entries(loaded ?? {}).filter(
@@ -167,7 +173,7 @@ function resolveConfig(model: PolicyModel, lock: Lock | undefined, book: Noteboo
   const from = loaded !== undefined ? 'lock' : model.config === undefined ? 'default' : 'declared'
   const rest = model.weights === undefined ? "LeRobot's defaults" : "the pretrained policy's fields"
   book.note(['model', 'config'], ['model', 'config'], from, `Beside what is declared: ${rest}.`)
-  const field = findLoop(model.type)?.chunkField
+  const field = findLoop(type)?.chunkField
   if (model.chunk === undefined || field === undefined) return config
   config[field] = model.chunk
   if (model.config?.['n_action_steps'] !== undefined) return config

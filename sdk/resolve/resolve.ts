@@ -1,5 +1,5 @@
 /** Declaration and lock to Plan: a pure function. */
-import type { Model } from '../declare/model.ts'
+import { isPolicy, type Model } from '../declare/model.ts'
 import type { Declaration } from '../declare/pipeline.ts'
 import type { DeclarationPath, Finding } from '../finding/finding.ts'
 import type { Lock } from '../lock/lock.ts'
@@ -51,13 +51,14 @@ export function resolve(
   book.note(['name'], ['name'], 'declared', 'As declared.')
   const { model: declared } = declaration
   const cameras = cameraSlots(declared)
-  const usesState =
-    declared.kind === 'policy' ? declared.state !== false : declared.kind === 'composed' && declared.state === true
+  const usesState = isPolicy(declared)
+    ? declared.state !== false
+    : declared.kind === 'composed' && declared.state === true
   const datasets = resolveDatasets(declaration, lock, cameras, usesState, book)
   const model =
     declared.kind === 'openvla'
       ? resolveOpenvla(declared, datasets, book)
-      : declared.kind === 'policy'
+      : isPolicy(declared)
         ? resolvePolicy(declared, datasets, lock, book)
         : resolveComposed(declared, datasets, lock, book)
   const hardware = resolveHardware(declaration, book)
@@ -92,7 +93,7 @@ export function resolve(
 /** The cameras of a model, in the order of its sequence. */
 function cameraSlots(model: Model): readonly string[] {
   if (model.kind === 'openvla') return ['primary']
-  return model.kind === 'policy' ? (model.cameras ?? policyCameras(model)) : model.cameras
+  return isPolicy(model) ? (model.cameras ?? policyCameras(model)) : model.cameras
 }
 
 /** Puts `unknown` where the declaration could not be read and the Plan took a default instead. */

@@ -100,7 +100,7 @@ describe('configurations that lerobot-train wrote', () => {
 
   it('keep what was trained with', async () => {
     const here = temporaryFolder()
-    const plans: Record<string, Record<string, never>> = {}
+    const plans: Record<string, Record<string, unknown>> = {}
     for (const name of fixtures) {
       await vla(here, ['import', '--from-lerobot', join(folder, `${name}.json`), '--out', `${name}.ts`])
       plans[name] = await planOf(here, `${name}.ts`)

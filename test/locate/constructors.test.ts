@@ -9,6 +9,13 @@ import { print } from '../../sdk/locate/edits.ts'
 const calls: Record<string, string> = {
   composed: 'composed({ cameras: [$0], promptTokens: $1 })',
   openvla: 'openvla({ weights: $0, revision: $1 })',
+  act: 'act({ cameras: [$0], chunk: $1 })',
+  diffusion: 'diffusion({ cameras: [$0], config: { horizon: $1 } })',
+  smolvla: 'smolvla({ weights: $0, revision: $1 })',
+  pi0: 'pi0({ weights: $0, cameras: [$1] })',
+  pi05: 'pi05({ weights: $0, padding: $1 })',
+  xvla: 'xvla({ weights: $0, state: $1 })',
+  lerobotPolicy: 'lerobotPolicy({ type: $0, plugin: $1, modules: { whole: { parameters: [$2] } } })',
   timmVision: 'timmVision($0, { weights: $1, imageSize: $2 })',
   transformersVision: 'transformersVision($0, { revision: $1 })',
   fused: 'fused([{ name: $0 }], { on: $1 })',

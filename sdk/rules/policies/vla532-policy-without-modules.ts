@@ -23,7 +23,7 @@ export const policyWithoutModules = defineRule({
   invalid: [
     {
       caption: 'A type of another library.',
-      code: `model: { kind: 'policy', type: 'vqbet', cameras: ['front'], chunk: 5 },`,
+      code: `model: { kind: 'lerobotPolicy', type: 'vqbet', cameras: ['front'], chunk: 5 },`,
     },
   ],
   check({ plan, report }) {
