@@ -49,6 +49,9 @@ export const inspection = z.strictObject({
   blocks: z.array(
     z.strictObject({ pattern: z.string(), kind: z.string(), blocks: count, called: count, parameters: count }),
   ),
+  called_from_outside: z
+    .array(z.string())
+    .describe('modules that are called while the module around them is not: sharding units of their own'),
   uncalled: z.array(z.string()).describe('modules whose forward never ran: they are never sharding units'),
   dead: z.array(z.string()).describe('parameters that train and get no gradient'),
   batch_norm: z.array(z.string()),
@@ -229,7 +232,7 @@ function treeLines({ tree, frozen, parameters }: Inspection, depth: number, io: 
 
 /** What a training step showed. */
 function findings(found: Inspection, io: Io): string[] {
-  const { traced, because, blocks, uncalled, dead, batch_norm: norms, loss } = found
+  const { traced, because, blocks, called_from_outside: outside, uncalled, dead, batch_norm: norms, loss } = found
   if (!traced)
     return [
       `${paint(io, 'yellow', 'not run')}  No training step could be run: ${because ?? ''}`,
@@ -244,6 +247,9 @@ function findings(found: Inspection, io: Io): string[] {
   return [
     `${paint(io, 'bold', 'blocks')}  what is called through forward can be sharded and recomputed`,
     ...(lines.length === 0 ? ['  none'] : lines),
+    ...(outside.length === 0
+      ? []
+      : [`${paint(io, 'bold', 'called from outside of the module around it')}  ${some(outside)}`]),
     ...(uncalled.length === 0 ? [] : [`${paint(io, 'bold', 'never called')}  ${some(uncalled)}`]),
     ...(dead.length === 0 ? [] : [`${paint(io, 'bold', 'without gradient')}  ${some(dead)}`]),
     ...(norms.length === 0

@@ -15,15 +15,19 @@ from lerobot.policies.pretrained import PreTrainedPolicy
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from vla_runtime.errors import UserError
+from vla_runtime.policies.batch import PolicyBatch
 from vla_runtime.policies.losses import losses_of
 from vla_runtime.policies.samples import example_batch
 from vla_runtime.policies.spec import PolicySpec, build_policy, policy_config
 from vla_runtime.policies.training import prepare
 from vla_runtime.policies.units import Trace, trace
 
+from .callers import Callers
 from .partition import Proposed, propose
 
 _IMAGES = "observation.images."
+_SMALL = 2**30
+"""Bytes up to which a policy is built with values, so that a prediction can be run too."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,9 @@ def look(request: Request) -> dict[str, Any]:
     config = policy_config(spec, device="cpu")
     _check_packages(request.type)
     policy = _built(spec)
-    seen, because = _traced(policy, spec)
+    with Callers(policy) as callers:
+        seen, because = _traced(policy, spec)
+    modules = propose(policy, seen, callers.outside)
     parameters = dict(policy.named_parameters())
     return {
         "type": spec.type,
@@ -87,6 +93,7 @@ def look(request: Request) -> dict[str, Any]:
             }
             for blocks in seen.blocks
         ],
+        "called_from_outside": [name for module in modules for name in module.outside],
         "uncalled": [] if seen is None else list(seen.uncalled),
         "dead": [] if seen is None else list(seen.dead),
         "batch_norm": [name for name, module in policy.named_modules() if isinstance(module, _BatchNorm)],
@@ -95,7 +102,7 @@ def look(request: Request) -> dict[str, Any]:
             kind: str(getattr(mode, "value", mode)) for kind, mode in config.normalization_mapping.items()
         },
         "recipe": _recipe(config),
-        "modules": {module.name: _module(module, policy) for module in propose(policy, seen)},
+        "modules": {module.name: _module(module, policy) for module in modules},
     }
 
 
@@ -146,24 +153,38 @@ def _check_packages(policy_type: str) -> None:
 
 
 def _built(spec: PolicySpec) -> PreTrainedPolicy:
-    """Without memory; where the constructor cannot do that, for real."""
+    """Without memory; where the constructor cannot do that, or there is little of it, for real."""
     try:
         with torch.device("meta"):
-            return build_policy(spec)
+            policy = build_policy(spec)
     except UserError:
         return build_policy(spec)
+    small = sum(_bytes(parameter) for parameter in policy.parameters()) <= _SMALL
+    return build_policy(spec) if small and spec.pretrained is None else policy
 
 
 def _traced(policy: PreTrainedPolicy, spec: PolicySpec) -> tuple[Trace | None, str | None]:
     try:
         batch = example_batch(spec)
         prepare(policy, spec)
-        return trace(policy, batch), None
+        seen = trace(policy, batch)
+        _predict(policy, batch)
+        return seen, None
     except UserError as problem:
         return None, str(problem)
     except Exception as problem:  # whatever a policy's code and its processors do; the tree is worth showing without
         text = str(problem).strip()
         return None, f"{type(problem).__name__}: {text.splitlines()[0] if text else 'no message'}"
+
+
+def _predict(policy: Any, batch: PolicyBatch) -> None:
+    """A prediction, where the policy has values: it may call other modules than a training step."""
+    if any(parameter.is_meta for parameter in policy.parameters()):
+        return
+    policy.eval()
+    with torch.no_grad():
+        policy.predict(batch.to(next(policy.parameters()).device))
+    policy.train()
 
 
 def _bytes(parameter: nn.Parameter) -> int:

@@ -1,13 +1,15 @@
 """Divides a policy's parameters into modules that can have a learning rate, a dtype and a freeze schedule of their own."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from torch import nn
 from vla_runtime.policies.units import Blocks, Trace
 
 _REST, _FROZEN = "heads", "frozen"
+_LARGE = 0.05
+"""Share of the parameters from which on a submodule is a module of its own."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Proposed:
         blocks: patterns of the repeated blocks that are wholly called through `forward`.
         dead: patterns of parameters that get no gradient.
         names: the parameters.
+        outside: submodules of it that are called from outside of the module around them.
     """
 
     name: str
@@ -27,26 +30,55 @@ class Proposed:
     blocks: tuple[str, ...]
     dead: tuple[str, ...]
     names: frozenset[str]
+    outside: tuple[str, ...] = ()
 
 
-def propose(policy: nn.Module, seen: Trace | None) -> list[Proposed]:
+def propose(policy: nn.Module, seen: Trace | None, outside: Callable[[str], list[str]]) -> list[Proposed]:
     """A partition: each stack of blocks is a module; what lies between them is the module `heads`, or `frozen` where LeRobot freezes it.
 
     Args:
         policy: the policy.
         seen: what one training step showed; None: nothing is known, so that no block is proposed.
+        outside: which modules below a root are called while the root is not. They belong to another module than the rest of the root,
+            so that each becomes a unit of its own: a large one is a module, small ones go to `heads`.
     """
     groups = _outermost(policy, seen)
-    roots = _split(policy, policy, "", groups)
+    roots = _split(policy, policy, "", groups) or _large_children(policy)
     covered = tuple(f"{root}." for root in roots)
-    left = [(name, parameter) for name, parameter in policy.named_parameters() if not name.startswith(covered)]
-    parts = [(name, (f"{root}.*",)) for name, root in zip(_names(roots), roots, strict=True)]
+    found = (
+        [] if seen is None else [name for root in roots for name in outside(root) if not _inside_blocks(name, groups)]
+    )
+    own = [name for name in found if _share(policy, name) >= _LARGE]
+    apart = tuple(f"{name}." for name in found if name not in own)
+    left = [
+        (name, parameter)
+        for name, parameter in policy.named_parameters()
+        if not name.startswith(covered) or name.startswith(apart)
+    ]
+    parts = [
+        (name, _without(policy, root, [each for each in found if each != root]))
+        for name, root in zip(_names([*roots, *own]), [*roots, *own], strict=True)
+    ]
     for kind, trains in ((_REST, True), (_FROZEN, False)):
         names = [name for name, parameter in left if parameter.requires_grad == trains]
         if names:
             parts.append((_free(kind, [name for name, _ in parts]), tuple(_patterns(policy, names))))
     dead = set() if seen is None else set(seen.dead)
-    return [_proposed(policy, name, patterns, groups, dead) for name, patterns in parts]
+    proposed = [_proposed(policy, name, patterns, groups, dead) for name, patterns in parts]
+    return [replace(each, outside=tuple(name for name in found if f"{name}.*" in each.patterns)) for each in proposed]
+
+
+def _inside_blocks(name: str, groups: Sequence[Blocks]) -> bool:
+    return any(f"{name}.".startswith(f"{block}.") for group in groups for block in group.names)
+
+
+def _without(policy: nn.Module, root: str, others: Sequence[str]) -> tuple[str, ...]:
+    """Patterns of what lies below `root` and below none of the others."""
+    left_out = tuple(f"{other}." for other in others if other.startswith(f"{root}."))
+    if not left_out:
+        return (f"{root}.*",)
+    own = [name for name, _ in policy.named_parameters() if name.startswith(f"{root}.")]
+    return tuple(_patterns(policy, [name for name in own if not name.startswith(left_out)]))
 
 
 def _outermost(policy: nn.Module, seen: Trace | None) -> list[Blocks]:
@@ -79,6 +111,30 @@ def _split(policy: nn.Module, module: nn.Module, prefix: str, groups: Sequence[B
         return [root]
     children = [(name, child) for name, child in module.named_children() if next(child.parameters(), None) is not None]
     return [below for name, child in children for below in _split(policy, child, f"{prefix}{name}.", own)]
+
+
+def _large_children(policy: nn.Module) -> list[str]:
+    """Where no blocks are known: submodules with a good share of the parameters, at the first place where there are several."""
+    module, prefix = policy, ""
+    while True:
+        children = [
+            (name, child) for name, child in module.named_children() if next(child.parameters(), None) is not None
+        ]
+        if len(children) != 1:
+            break
+        [(name, module)] = children
+        prefix = f"{prefix}{name}."
+    return [
+        f"{prefix}{name}"
+        for name, child in children
+        if _share(policy, f"{prefix}{name}") >= _LARGE
+        and len({parameter.requires_grad for parameter in child.parameters()}) == 1
+    ]
+
+
+def _share(policy: nn.Module, name: str) -> float:
+    own = sum(parameter.numel() for parameter in policy.get_submodule(name).parameters())
+    return own / sum(parameter.numel() for parameter in policy.parameters())
 
 
 def _home(policy: nn.Module, group: Blocks) -> str:
