@@ -129,7 +129,7 @@ def _spec(request: Request) -> PolicySpec:
     return PolicySpec(
         type=request.type,
         cameras=tuple(cameras),
-        image_sizes=sizes,
+        image_sizes=sizes,  # pyright: ignore[reportArgumentType]
         state_dim=state if request.state_dim is None else request.state_dim,
         action_dim=output[0] if request.action_dim is None else request.action_dim,
         config=request.config,
