@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -64,7 +65,7 @@ def fixed_batch(sizes: Sizes, chunk: int, tokenizer_length: int, cameras: list[s
 def save_batch(batch: ModelBatch, path: Path) -> None:
     """Writes a batch with its actions in the form that `read_batch` takes."""
     assert batch.actions is not None
-    arrays = {f"img_{camera}": image.numpy() for camera, image in batch.images.items()}
+    arrays: dict[str, Any] = {f"img_{camera}": image.numpy() for camera, image in batch.images.items()}
     cameras = [camera for camera in CAMERAS if camera in batch.images]
     np.savez(
         path,

@@ -82,6 +82,7 @@ def write_processors(
 ) -> None:
     """Both processors through LeRobot's factory, with openpi's epsilon."""
     from lerobot.policies.factory import make_pre_post_processors
+    from lerobot.processor.normalize_processor import NormalizerProcessorStep, UnnormalizerProcessorStep
 
     mode = MODES[sizes.family]
     widths = {"state": told.state_dim, "actions": told.action_dim}
@@ -98,8 +99,9 @@ def write_processors(
         _, after = make_pre_post_processors(config, dataset_stats=both(inverse=True))
     for pipeline in (before, after):
         for step in pipeline.steps:
-            if hasattr(step, "norm_map"):
-                step.eps = EPSILON
+            if isinstance(step, NormalizerProcessorStep | UnnormalizerProcessorStep):
+                normalizer: Any = step
+                normalizer.eps = EPSILON  # pyright: ignore[reportAttributeAccessIssue]
         pipeline.save_pretrained(directory)
     if sizes.family == "pi05" and not told.discrete_state:
         file = directory / "policy_preprocessor.json"

@@ -100,7 +100,7 @@ def lerobot_to_openpi(request: Request, partial: Path) -> tuple[Job, dict[str, A
     (partial / "config.json").write_text(json.dumps(written, indent=2) + "\n")
 
     features = list(config.image_features)
-    cameras = dict(zip(CAMERAS, features, strict=False))
+    cameras: dict[str, str] = dict(zip(CAMERAS, features, strict=False))
     model = (
         f"pi0_config.Pi0Config(pi05={config.type == 'pi05'}, action_dim={sizes.action_dim}, action_horizon={config.chunk_size}, "
         f"max_token_len={config.tokenizer_max_length}"

@@ -179,8 +179,8 @@ def _statistics(job: Job, config: Any) -> dict[str, Any]:
 
     overrides = {} if job.carried else {"tokenizer_processor": {"tokenizer": _NoTokenizer()}}
     before, after = make_pre_post_processors(config, pretrained_path=job.directory, preprocessor_overrides=overrides)
-    step = next(step for step in before.steps if isinstance(step, NormalizerProcessorStep))
-    relative = next(step for step in before.steps if isinstance(step, RelativeActionsProcessorStep))
+    step: Any = next(step for step in before.steps if isinstance(step, NormalizerProcessorStep))
+    relative: Any = next(step for step in before.steps if isinstance(step, RelativeActionsProcessorStep))
     mode = MODES[config.type]
     widths = {
         "state": config.input_features["observation.state"].shape[0],
