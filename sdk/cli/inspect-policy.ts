@@ -200,7 +200,8 @@ async function readConfig(given: string | undefined, io: Io): Promise<Readonly<R
   if (!inline && !existsSync(file))
     throw new CannotDo(`--config: ${given} is not there.`, "Give JSON, '{...}', or a file with it.")
   try {
-    return z.record(z.string(), z.json()).parse(JSON.parse(inline ? given : await readFile(file, 'utf8')))
+    const content: unknown = JSON.parse(inline ? given : await readFile(file, 'utf8'))
+    return z.record(z.string(), z.custom<Code>()).parse(content)
   } catch (error) {
     throw new CannotDo(`--config cannot be read: ${(error as Error).message}`, "Give JSON, '{...}', or a file with it.")
   }

@@ -76,7 +76,7 @@ def test_the_directory_is_complete(packed: Path) -> None:
 
 def test_what_the_verification_found(packed: Path) -> None:
     result = content(packed, "verification.json")
-    assert result["passed"] and result["weights"]["bitEqual"] and result["samples"] == 4
+    assert result["passed"] and result["weights"]["bitEqual"] and result["names"] and result["samples"] == 4
     assert set(result["differences"]) == {"predict_action_chunk", "select_action", "postprocessed"}
     assert result["largestDifference"] <= 1e-5 and result["tolerance"] == 1e-4
     assert (result["lerobot"], result["dtype"], result["update"]) == ("0.6.1", "fp32", 2)
@@ -204,6 +204,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a changed bit": (_turn_one_bit, "weights.*altered: model.vae_encoder_cls_embed.weight"),
     "a state's mean": (_change_a_statistic, "differ from the trainer's.*predict_action_chunk"),
     "an action's maximum": (_change_the_way_back, "differ from the trainer's.*postprocessed"),
+    "swapped cameras": (_swap_the_cameras, "dataset's names.*wrong place"),
 }
 
 
@@ -222,15 +223,21 @@ def test_a_fault_is_noticed(packed: Path, trained: Trained, tmp_path: Path, faul
 
 
 @pytest.mark.slow
-def test_swapped_cameras_are_noticed(tmp_path: Path) -> None:
-    """Diffusion Policy joins its cameras in order; ACT does not tell two cameras of one size apart, so that a swap changes nothing."""
-    trained = policy_checkpoint.train(tmp_path, small_specs.diffusion(**TWO), CROSSED)
+def test_swapped_cameras_act_otherwise(tmp_path: Path) -> None:
+    """By their actions: Diffusion Policy joins its cameras in order, while ACT does not tell two of one size apart."""
+    seeing: dict[str, Any] = {
+        **TWO,
+        "image_sizes": dict.fromkeys(TWO["cameras"], (96, 96)),
+    }  # 3 x 3 features to find points in
+    trained = policy_checkpoint.train(tmp_path, small_specs.diffusion(**seeing), CROSSED)
     package = policy_directory(trained.open(), trained.spec, tmp_path / "lerobot", dtype="fp32", roots=trained.roots)[0]
     assert content(package, "verification.json")["passed"]
     _swap_the_cameras(package)
     checkpoint = trained.open()
-    with pytest.raises(UserError, match="differ from the trainer's"):
+    with pytest.raises(UserError, match="wrong place"):
         verify_policy(package, checkpoint, trained.spec, "one", checkpoint.exported("fp32"), "fp32")
+    result = content(package, "verification.json")
+    assert not result["names"] and result["differences"]["predict_action_chunk"] > 10 * result["tolerance"]
 
 
 def test_what_cannot_be_packed_says_why(trained: Trained, tmp_path: Path) -> None:

@@ -108,6 +108,13 @@ def clip_directory(directory: Path) -> Path:
     target = directory / "small-clip"
     if target.exists():
         return target
+    words: dict[str, Any] = {
+        "vocab_size": 300,
+        "max_position_embeddings": 8,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 1,
+    }
     shared: dict[str, Any] = {
         "hidden_size": 16,
         "intermediate_size": 16,
@@ -118,16 +125,17 @@ def clip_directory(directory: Path) -> Path:
         torch.manual_seed(3)
         text = CLIPTextModel(
             CLIPTextConfig(
-                vocab_size=300, max_position_embeddings=8, pad_token_id=0, bos_token_id=1, eos_token_id=1, **shared
+                **words,
+                **shared,  # pyright: ignore[reportCallIssue]
             )
         )
-        vision = CLIPVisionModel(CLIPVisionConfig(image_size=SIZE, patch_size=8, **shared))
+        vision = CLIPVisionModel(CLIPVisionConfig(image_size=SIZE, patch_size=8, **shared))  # pyright: ignore[reportCallIssue]
     state = {**text.state_dict(), **vision.state_dict()}
     target.mkdir(parents=True)
     vision.save_pretrained(target)
     from transformers import CLIPConfig
 
-    CLIPConfig(text_config=text.config.to_dict(), vision_config=vision.config.to_dict()).save_pretrained(target)
+    CLIPConfig(text_config=text.config.to_dict(), vision_config=vision.config.to_dict()).save_pretrained(target)  # pyright: ignore[reportCallIssue]
     from safetensors.torch import save_file
 
     save_file(

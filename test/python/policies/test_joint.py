@@ -166,7 +166,7 @@ def _holds(kind: str) -> dict[str, Any]:
     during = ["loss"]
     for module in policy.modules():
         if isinstance(module, FSDPModule):
-            module.register_forward_pre_hook(lambda m, _i: called[during[0]].add(names[id(m)]))
+            module.register_forward_pre_hook(lambda m, _i: called[during[0]].add(names[id(m)]))  # pyright: ignore[reportAttributeAccessIssue]
     batch = samples(case, 0, [2 * dist.get_rank(), 2 * dist.get_rank() + 1])
     policy(batch).sum().backward()
     gathered = [n for n, p in policy.named_parameters() if not isinstance(p, DTensor)]

@@ -1,5 +1,6 @@
 """Weights of LeRobot's policies: a strict audit, and what their own loaders lose."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -16,10 +17,10 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from vla_runtime import mesh, sharding
 from vla_runtime.errors import UserError
-from vla_runtime.modeling.construct import real_buffers
 from vla_runtime.partition import Partition
 from vla_runtime.policies import joint
 from vla_runtime.policies.audit import EMBEDDING, HEAD, PolicyWeights, check_stock_loading
+from vla_runtime.policies.spec import PolicySpec, build_policy
 from vla_runtime.policies.training import prepare
 from vla_runtime.weights import write_weights
 
@@ -59,11 +60,25 @@ def test_weights_come_back_bit_by_bit(tmp_path: Path, kind: str) -> None:
     assert (kind == "xvla") == (len(trained(kind)) < len(expected))
 
 
+def declaration(kind: str) -> PolicySpec:
+    """Of the small policy."""
+    small, plain = tiny.config(kind, directory()), type(tiny.config(kind, directory()))
+    ours = {"input_features", "output_features", "normalization_mapping", "device", "push_to_hub", "use_peft"}
+    changed = {
+        field.name: getattr(small, field.name)
+        for field in dataclasses.fields(plain)
+        if field.name not in ours and not field.name.startswith("_")
+    }
+    return dataclasses.replace(spec(kind), config={k: v for k, v in changed.items() if v is not None})
+
+
 def _meta(kind: str, folder: str) -> dict[str, Tensor]:
     case = Case(kind)  # pyright: ignore[reportArgumentType]
-    with torch.device("meta"), real_buffers():
-        policy = build(kind)
-    prepare(policy, spec(kind))
+    with torch.device("meta"), tiny.small():
+        policy = build_policy(declaration(kind))
+    assert all(parameter.is_meta for parameter in policy.parameters())
+    assert not any(buffer.is_meta for buffer in policy.buffers())
+    prepare(policy, declaration(kind))
     parts = Partition(policy, modules(case, joint.dead_parameters(policy)))
     sharding.shard(policy, mesh.device_mesh(shard=2, device="cpu"), parts)
     PolicyWeights(folder, None, policy).load(policy)
@@ -71,7 +86,7 @@ def _meta(kind: str, folder: str) -> dict[str, Tensor]:
     return {n: (t.full_tensor() if isinstance(t, DTensor) else t).clone() for n, t in state.items()}
 
 
-@pytest.mark.parametrize("kind", ["pi0", "smolvla", "xvla"])
+@pytest.mark.parametrize("kind", tiny.TYPES)
 def test_a_sharded_policy_on_the_meta_device_reads_its_part(policy_pool: Pool, tmp_path: Path, kind: str) -> None:
     """Without the output embeddings, which nothing reads: they become zero."""
     tensors = {name: tensor for name, tensor in trained(kind).items() if not name.endswith("lm_head.weight")}

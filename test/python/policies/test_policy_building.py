@@ -156,7 +156,7 @@ def test_a_sample_alone_in_a_stock_process_gets_the_actions_of_the_batch(kind: s
                 else:
                     torch.manual_seed(batch.seeds[i])
                     first = stock.select_action(now)
-            alone = torch.stack([first, *stock._queues["action"]], dim=1)
+            alone = torch.stack([first, *stock._queues["action"]], dim=1)  # pyright: ignore[reportPossiblyUnboundVariable]
         elif batch.noise is None:
             alone = stock.predict_action_chunk(one)
         else:

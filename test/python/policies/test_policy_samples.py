@@ -80,7 +80,7 @@ def test_a_sample_is_what_lerobots_loader_and_processors_make_of_it(dataset: Pat
             name.replace("observation.image", "observation.images.front"): value[None]
             if isinstance(value, Tensor)
             else [value]
-            for name, value in theirs[frame].items()
+            for name, value in theirs[frame].items()  # pyright: ignore[reportAttributeAccessIssue]
         }
         expected = before(item)
         for name, value in tensors(batch).items():
@@ -208,7 +208,7 @@ def test_held_out_loss_divides_each_term_by_its_own_count(dataset: Path, monkeyp
         parts.append(totals)
     sums, counts = (sum(part[i] for part in parts) for i in range(2))
     assert isinstance(sums, Tensor)
-    assert float((sums / counts).sum()) == pytest.approx(expected, rel=1e-6)
+    assert float((sums / counts).sum()) == pytest.approx(expected, rel=1e-6)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _broken(dataset: Path, tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> Path:

@@ -27,7 +27,7 @@ from transformers import (
     SmolVLMConfig,
     SmolVLMImageProcessor,
     SmolVLMProcessor,
-    SmolVLMVideoProcessor,
+    SmolVLMVideoProcessor,  # pyright: ignore[reportAttributeAccessIssue]
 )
 
 CHUNK, ACTION, STATE, TOKENS, IMAGE = 6, 4, 3, 8, 32
@@ -106,7 +106,7 @@ def smolvlm_directory(directory: Path) -> Path:
     processor = SmolVLMProcessor(SmolVLMImageProcessor(), words, SmolVLMVideoProcessor(), image_seq_len=1)
     processor.save_pretrained(target)
     config = SmolVLMConfig(
-        vision_config={
+        vision_config={  # pyright: ignore[reportCallIssue]
             "hidden_size": 24,
             "intermediate_size": 32,
             "num_hidden_layers": 2,
@@ -114,7 +114,7 @@ def smolvlm_directory(directory: Path) -> Path:
             "image_size": IMAGE,
             "patch_size": 8,
         },
-        text_config={
+        text_config={  # pyright: ignore[reportCallIssue]
             "model_type": "llama",
             "hidden_size": 32,
             "intermediate_size": 48,
@@ -125,9 +125,9 @@ def smolvlm_directory(directory: Path) -> Path:
             "vocab_size": VOCABULARY,
             "pad_token_id": 0,
         },
-        scale_factor=2,
-        image_token_id=int(words.convert_tokens_to_ids("<image>")),  # pyright: ignore[reportArgumentType]
-        pad_token_id=0,
+        scale_factor=2,  # pyright: ignore[reportCallIssue]
+        image_token_id=int(words.convert_tokens_to_ids("<image>")),  # pyright: ignore[reportArgumentType, reportCallIssue]
+        pad_token_id=0,  # pyright: ignore[reportCallIssue]
     )
     config.save_pretrained(target)
     return target

@@ -140,10 +140,10 @@ def build_on_meta[Model: nn.Module](build_model: Callable[[], Model]) -> Model:
     def without_moves(module: nn.Module, *args: Any, **options: Any) -> nn.Module:
         if not any(parameter.is_meta for parameter in module.parameters()):
             return original(module, *args, **options)
-        _, dtype, _, _ = torch._C._nn._parse_to(*args, **options)
+        _, dtype, _, _ = torch._C._nn._parse_to(*args, **options)  # pyright: ignore[reportAttributeAccessIssue]
         return module if dtype is None else original(module, dtype=dtype)
 
-    nn.Module.to = without_moves
+    nn.Module.to = without_moves  # pyright: ignore[reportAttributeAccessIssue]
     try:
         with torch.device("meta"):
             return build_model()

@@ -71,7 +71,7 @@ def tolerance_of(plan: dict[str, Any], dtype: DType) -> tuple[DType, float]:
     """The coarser of a package's dtype and the trainer's compute dtypes, and the difference that it explains."""
     computed = [module["dtype"] for module in plan["pipeline"]["modules"]]
     coarsest = max([dtype, *computed], key=lambda name: TOLERANCE[name])
-    return coarsest, TOLERANCE[coarsest]
+    return coarsest, TOLERANCE[coarsest]  # pyright: ignore[reportReturnType]
 
 
 def in_fresh_process(

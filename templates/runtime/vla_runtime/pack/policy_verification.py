@@ -80,7 +80,7 @@ def verify_policy(
     wrong = [f"{what}: {', '.join(names[:5])}" for what, names in answer["weights"].items() if names]
     differences = _differences(checkpoint, found, rows, dataset) if rows else {}
     largest = max(differences.values(), default=0.0) if all(d == d for d in differences.values()) else float("nan")
-    passed = not wrong and largest <= tolerance and False not in answer["tokens"]
+    passed = not wrong and largest <= tolerance and False not in answer["tokens"] + answer["names"]
     result = {
         "checkpoint": checkpoint.path.name,
         "update": checkpoint.update,
@@ -94,6 +94,7 @@ def verify_policy(
             **{k: v for k, v in answer["weights"].items() if v},
         },
         "tokenizerFolder": answer["tokens"][0] if answer["tokens"] else None,
+        "names": all(answer["names"]),
         "samples": len(rows),
         "differences": differences,
         "largestDifference": largest,
@@ -116,6 +117,10 @@ def verify_policy(
     if wrong:
         raise UserError(
             f"{directory}: stock LeRobot does not load the trainer's weights ({'; '.join(wrong)}). Do not use this package."
+        )
+    if False in answer["names"]:
+        raise UserError(
+            f"{directory}: under the dataset's names a camera or the state arrives in the wrong place. Do not use this package."
         )
     if False in answer["tokens"]:
         raise UserError(

@@ -87,15 +87,42 @@ class StockPolicy:
             images: camera -> uint8 [H, W, 3], RGB; [T, H, W, 3] with a time dimension.
             state: [S] or [T, S] in the robot's units.
         """
+        return self._observe(self._features, self._state, images, instruction, state)
+
+    def names_arrive(self, images: Mapping[str, np.ndarray], instruction: str, state: np.ndarray | None) -> bool:
+        """Whether the dataset's names bring every picture and state where the policy's own names bring them.
+
+        Actions alone do not show that: a policy that does not tell its cameras apart answers alike when they are swapped.
+        """
+        theirs = self.observe(images, instruction, state)
+        steps = [step for step in self._before.steps if hasattr(step, "rename_map")]
+        maps = [step.rename_map for step in steps]  # pyright: ignore[reportAttributeAccessIssue]
+        for step in steps:
+            step.rename_map = {}  # pyright: ignore[reportAttributeAccessIssue]
+        cameras = {camera: f"observation.images.{camera}" for camera in self._features}
+        ours = self._observe(cameras, self._state and "observation.state", images, instruction, state)
+        for step, names in zip(steps, maps, strict=True):
+            step.rename_map = names  # pyright: ignore[reportAttributeAccessIssue]
+        read = [name for name in self.config.input_features if name in ours]
+        return bool(read) and all(name in theirs and torch.equal(theirs[name], ours[name]) for name in read)
+
+    def _observe(
+        self,
+        features: Mapping[str, str],
+        state_feature: str | None,
+        images: Mapping[str, np.ndarray],
+        instruction: str,
+        state: np.ndarray | None,
+    ) -> dict[str, Any]:
         observation: dict[str, Any] = {}
-        for camera, feature in self._features.items():
+        for camera, feature in features.items():
             picture = torch.as_tensor(np.ascontiguousarray(images[camera]))
             observation[feature] = picture.movedim(-1, -3).to(torch.float32) / 255.0
             if picture.ndim == 4:
                 observation[feature] = observation[feature][None]
-        if self._state is not None and state is not None:
+        if state_feature is not None and state is not None:
             values = torch.as_tensor(np.asarray(state, dtype=np.float32))
-            observation[self._state] = values[None] if values.ndim == 2 else values
+            observation[state_feature] = values[None] if values.ndim == 2 else values
         return self._before({**observation, "task": instruction})
 
     def step(self, images: Mapping[str, np.ndarray], instruction: str, state: np.ndarray | None) -> np.ndarray:
@@ -152,7 +179,7 @@ class StockPolicy:
                     policy._queues["action"].clear()
                 _seed(seed)
                 actions = [policy.select_action(dict(shown), **more)]
-            actions += [policy.select_action(dict(shown), **more) for _ in range(count - 1)]
+            actions += [policy.select_action(dict(shown), **more) for _ in range(count - 1)]  # pyright: ignore[reportPossiblyUnboundVariable]
         policy.__dict__.pop("predict_action_chunk", None)
         return torch.cat(actions)
 
@@ -171,7 +198,7 @@ class StockPolicy:
         from transformers import AutoTokenizer
 
         plain = AutoTokenizer.from_pretrained(str(folder))
-        return plain(instruction)["input_ids"] == steps[0].input_tokenizer(instruction)["input_ids"]
+        return plain(instruction)["input_ids"] == steps[0].input_tokenizer(instruction)["input_ids"]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _embodiment(directory: Path) -> dict[str, Any] | None:
@@ -281,12 +308,14 @@ def main(job_file: str, out: str) -> None:
     cameras = {name.removeprefix("images."): tensor for name, tensor in reference.items() if name.startswith("images.")}
     rows: dict[str, list[Tensor]] = {"normalized": [], "actions": [], "selected": []}
     tokens: list[bool | None] = []
+    names: list[bool] = []
     for row in job["rows"]:
         index, seed = row["index"], row["seed"]
         images = {camera: tensor[index].movedim(-3, -1).numpy() for camera, tensor in cameras.items()}
         state = reference["state"][index].numpy() if "state" in reference else None
         noise = reference["noise"][index][None] if "noise" in reference else None
         opened.reset()
+        names.append(opened.names_arrive(images, row["instruction"], state))
         inputs = opened.observe(images, row["instruction"], state)
         _seed(seed)
         chunk = opened.chunk(inputs, noise)
@@ -297,7 +326,13 @@ def main(job_file: str, out: str) -> None:
     save_file({name: torch.stack(values).contiguous() for name, values in rows.items()}, out)
     import lerobot
 
-    answer = {"weights": weights, "tokens": tokens, "lerobot": lerobot.__version__, "dtypes": _dtypes(opened.policy)}
+    answer = {
+        "weights": weights,
+        "tokens": tokens,
+        "names": names,
+        "lerobot": lerobot.__version__,
+        "dtypes": _dtypes(opened.policy),
+    }
     Path(out).with_suffix(".json").write_text(json.dumps(answer))
 
 

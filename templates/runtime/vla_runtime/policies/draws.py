@@ -199,8 +199,8 @@ _DRAWS: dict[Callable[..., Any], _Draw] = {
     torch.normal: PerSampleDraws._normal,
     torch.bernoulli: PerSampleDraws._bernoulli,
     torch.Tensor.bernoulli: PerSampleDraws._bernoulli,
-    torch._sample_dirichlet: PerSampleDraws._dirichlet,
-    torch._standard_gamma: PerSampleDraws._dirichlet,
+    torch._sample_dirichlet: PerSampleDraws._dirichlet,  # pyright: ignore[reportPrivateImportUsage]
+    torch._standard_gamma: PerSampleDraws._dirichlet,  # pyright: ignore[reportPrivateImportUsage]
     torch.Tensor.normal_: PerSampleDraws._in_place,
     torch.Tensor.uniform_: PerSampleDraws._in_place,
     torch.Tensor.exponential_: PerSampleDraws._in_place,

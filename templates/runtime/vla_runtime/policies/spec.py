@@ -138,7 +138,7 @@ def build_policy(spec: PolicySpec) -> PreTrainedPolicy:
         kind = get_policy_class(spec.type)
         for name in declared:
             setattr(config, name, _FETCHING[name])
-        with real_buffers(), _shapes_without_values(kind, on_meta):
+        with real_buffers(), _shapes_without_values(kind, on_meta), _staying_on_meta(on_meta):
             policy = kind(config)
     except Exception as problem:  # each policy class raises what its author chose
         raise UserError(f"LeRobot cannot build the policy {spec.type}: {_first_line(problem)}") from problem
@@ -182,6 +182,27 @@ def _config_class(spec: PolicySpec) -> type[PreTrainedConfig]:
         )
         raise UserError(f"LeRobot knows no policy {spec.type!r} ({where}). Known are {', '.join(sorted(known))}.")
     return PreTrainedConfig.get_choice_class(spec.type)
+
+
+@contextmanager
+def _staying_on_meta(on_meta: bool) -> Iterator[None]:
+    """Within: a constructor that moves its network to the configured device, as pi0's does, leaves parameters without memory alone."""
+    if not on_meta:
+        yield
+        return
+    original = nn.Module.to
+
+    def to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
+        device, dtype, *_ = torch._C._nn._parse_to(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
+        if device is None or not any(parameter.is_meta for parameter in module.parameters()):
+            return original(module, *args, **kwargs)
+        return module if dtype is None else original(module, dtype=dtype)
+
+    nn.Module.to = to  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        nn.Module.to = original
 
 
 @contextmanager
