@@ -7,7 +7,7 @@ import { version } from '../../sdk/cli/package.ts'
 import { cliSchemaFile } from '../../sdk/cli/schema.ts'
 import { fakeIo, vla, vlaJson } from './io.ts'
 
-const COMMANDS = ['init', 'check', 'lock', 'plan', 'build', 'run', 'pack', 'convert', 'explain', 'rules', 'env']
+const COMMANDS = 'init import check lock plan build run pack convert inspect explain rules env'.split(' ')
 const here = tmpdir()
 
 describe('exit codes', () => {
