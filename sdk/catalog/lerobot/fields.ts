@@ -19,55 +19,67 @@ export type Values<F extends Fields> = { readonly [K in keyof F]: F[K]['default'
 /** What a user may say of a table of fields. Documentation of the table's entries shows in the editor. */
 export type FieldOptions<F extends Fields> = { readonly [K in keyof F]?: F[K]['default'] }
 
+// Made once: a schema for each of some two hundred fields would cost every command its start.
 const whole = z.number().int()
+const positive = whole.positive()
+const positiveOrNull = positive.nullable()
+const nonnegative = whole.nonnegative()
+const real = z.number()
+const realOrNull = real.nullable()
+const flag = z.boolean()
+const words = z.string().min(1)
+const wordsOrNull = words.nullable()
+const anyObject = z.record(z.string(), z.unknown())
+const sides = z.tuple([positive, positive])
+const rates = z.tuple([real, real])
 
 /** A whole number above zero. */
-export const integer = (value: number): Field<number> => ({ schema: whole.positive(), default: value })
+export const integer = (value: number): Field<number> => ({ schema: positive, default: value })
 /** A whole number above zero, or null. */
 export const integerOrNull = (value: number | null): Field<number | null> => ({
-  schema: whole.positive().nullable(),
+  schema: positiveOrNull,
   default: value,
 })
 /** A whole number from zero on. */
-export const count = (value: number): Field<number> => ({ schema: whole.nonnegative(), default: value })
+export const count = (value: number): Field<number> => ({ schema: nonnegative, default: value })
 /** Any whole number; LeRobot gives zero and below a meaning of their own. */
 export const anyInteger = (value: number): Field<number> => ({ schema: whole, default: value })
 /** A number. */
-export const number = (value: number): Field<number> => ({ schema: z.number(), default: value })
+export const number = (value: number): Field<number> => ({ schema: real, default: value })
 /** A number or null. */
 export const numberOrNull = (value: number | null): Field<number | null> => ({
-  schema: z.number().nullable(),
+  schema: realOrNull,
   default: value,
 })
-export const boolean = (value: boolean): Field<boolean> => ({ schema: z.boolean(), default: value })
-export const text = (value: string): Field<string> => ({ schema: z.string().min(1), default: value })
+export const boolean = (value: boolean): Field<boolean> => ({ schema: flag, default: value })
+export const text = (value: string): Field<string> => ({ schema: words, default: value })
 export const textOrNull = (value: string | null): Field<string | null> => ({
-  schema: z.string().min(1).nullable(),
+  schema: wordsOrNull,
   default: value,
 })
 /** One of some words. */
-export const choice = <const T extends string>(words: readonly [T, ...T[]], value: NoInfer<T>): Field<T> => ({
-  schema: z.enum(words),
+export const choice = <const T extends string>(options: readonly [T, ...T[]], value: NoInfer<T>): Field<T> => ({
+  schema: z.enum(options),
   default: value,
 })
 /** Height and width, or null. */
 export const sizeOrNull = (value: readonly [number, number] | null): Field<readonly [number, number] | null> => ({
-  schema: z.tuple([whole.positive(), whole.positive()]).nullable(),
+  schema: sides.nullable(),
   default: value,
 })
 /** Height and width. */
 export const size = (value: readonly [number, number]): Field<readonly [number, number]> => ({
-  schema: z.tuple([whole.positive(), whole.positive()]),
+  schema: sides,
   default: value,
 })
 /** Two rates. */
 export const pair = (value: readonly [number, number]): Field<readonly [number, number]> => ({
-  schema: z.tuple([z.number(), z.number()]),
+  schema: rates,
   default: value,
 })
 /** Whole numbers above zero. */
 export const integers = (value: readonly number[]): Field<readonly number[]> => ({
-  schema: z.array(whole.positive()).min(1),
+  schema: z.array(positive).min(1),
   default: value,
 })
 /** Words. */
@@ -82,14 +94,14 @@ export const textsOrNull = (value: readonly string[] | null): Field<readonly str
 })
 /** An object of any content. */
 export const object = (value: Readonly<Record<string, unknown>>): Field<Readonly<Record<string, unknown>>> => ({
-  schema: z.record(z.string(), z.unknown()),
+  schema: anyObject,
   default: value,
 })
 /** An object of any content, or null. */
 export const objectOrNull = (
   value: Readonly<Record<string, unknown>> | null,
 ): Field<Readonly<Record<string, unknown>> | null> => ({
-  schema: z.record(z.string(), z.unknown()).nullable(),
+  schema: anyObject.nullable(),
   default: value,
 })
 
