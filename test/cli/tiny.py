@@ -5,6 +5,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from lerobot.datasets import LeRobotDataset
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import CLIPConfig, CLIPModel, InternVLConfig, InternVLModel, PreTrainedTokenizerFast
 
+# Their fields are no parameters for a type checker.
+_CLIP_CONFIG, _INTERNVL_CONFIG = cast(Any, CLIPConfig), cast(Any, InternVLConfig)
 ROWS = 300  # of the embeddings: bytes and a few special tokens
 
 
@@ -31,9 +34,8 @@ def clip(folder: Path) -> None:
     shared = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
     text = {"vocab_size": ROWS, "max_position_embeddings": 77, "eos_token_id": 1, "bos_token_id": 0, "pad_token_id": 0}
     vision = {"image_size": 32, "patch_size": 8}
-    CLIPModel(CLIPConfig(text_config=shared | text, vision_config=shared | vision, projection_dim=16)).save_pretrained(
-        folder
-    )
+    config = _CLIP_CONFIG(text_config=shared | text, vision_config=shared | vision, projection_dim=16)
+    CLIPModel(config).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
 
 
@@ -42,7 +44,7 @@ def internvl(folder: Path) -> None:
     shared = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
     text = {"model_type": "qwen2", "num_key_value_heads": 2, "vocab_size": ROWS, "max_position_embeddings": 256}
     words = tokenizer(("<img>", "</img>", "<IMG_CONTEXT>"))
-    config = InternVLConfig(
+    config = _INTERNVL_CONFIG(
         vision_config=shared | {"image_size": [32, 32], "patch_size": [8, 8]},
         text_config=shared | text,
         image_token_id=int(words.convert_tokens_to_ids("<IMG_CONTEXT>")),  # pyright: ignore[reportArgumentType]
