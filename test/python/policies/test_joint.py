@@ -13,7 +13,7 @@ from pool import Pool, RemoteError
 from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
-from vla_runtime import sharding
+from vla_runtime import optim, sharding
 from vla_runtime.errors import UserError
 from vla_runtime.partition import Partition, plain_name
 from vla_runtime.policies import joint
@@ -109,6 +109,24 @@ def test_xvlas_second_projection_is_dead_without_a_second_image() -> None:
     joint_twins.plain_elements(policy, batch).mean().backward()
     found = {n for n, p in policy.named_parameters() if p.grad is None or not p.grad.any()}
     assert set(joint.dead_parameters(policy)) == found and len(found) == 2
+
+
+@pytest.mark.parametrize("kind", JOINED)
+def test_dead_parameters_neither_train_nor_have_optimizer_state(kind: str) -> None:
+    policy: Any = build(kind)
+    prepare(policy, spec(kind))
+    dead = joint.dead_parameters(policy)
+    parts = Partition(policy, modules(Case(kind), dead))  # pyright: ignore[reportArgumentType]
+    before = {name: parameter.detach().clone() for name, parameter in policy.named_parameters()}
+    optimizer = optim.adamw(parts, betas=(0.9, 0.95), eps=1e-8)
+    schedule = optim.cosine(optimizer, updates=10, warmup=1, floor=0.1)
+    parts.enter_phase(0, optimizer, schedule)
+    policy(samples(Case(kind), 0, [0, 1])).sum().backward()  # pyright: ignore[reportArgumentType]
+    optimizer.step()
+    stateful = {name for name, parameter in policy.named_parameters() if parameter in optimizer.state}
+    assert stateful == set(before) - set(dead)
+    unchanged = {name for name, parameter in policy.named_parameters() if torch.equal(parameter, before[name])}
+    assert set(dead) <= unchanged and not unchanged - set(dead)
 
 
 @pytest.mark.parametrize("kind", JOINED)

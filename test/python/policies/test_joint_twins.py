@@ -7,11 +7,12 @@ CI runs a few cases by hand and a draw from the whole product (VLA_TEST_SEED cho
 import itertools
 import os
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import tiny
-from joint_twins import Case, Result, differences, distributed, reference
+from joint_twins import Case, Result, differences, distributed, reference, rounded_reference
 from pool import Pool, RemoteError
 
 # fp32 sums in another order; nothing else differs.
@@ -88,3 +89,50 @@ def test_a_planted_mistake_is_found(policy_pool: Pool, case: Case) -> None:
         assert case.mutant == "expert past its hooks", error
         return
     assert max(found.values()) > 1000 * EXACT, f"the suite does not notice: {case.mutant}"
+
+
+# Mixed precision. The twin computes with weights rounded as FSDP2 gathers them, on one process and whole batches. What runs in fp32
+# follows it closely (the language model's hidden states round alike, but for sums in another order); gradients of bf16 weights are
+# themselves bf16, 2^-9 of each, and summed over other parts of the batch.
+CLOSE, ROUNDED = 1e-4, 0.01
+# Against LeRobot's own class in fp32: what bf16 costs, at this width and depth.
+COST = 0.03
+MIXED = [
+    Case("pi0", precision="mixed", boundary=True),
+    Case("pi05", precision="mixed", strategy="gradOp", recompute="both", accumulation=2),
+    Case("smolvla", precision="mixed", recompute="language"),
+]
+
+
+@pytest.mark.parametrize("case", MIXED, ids=str)
+def test_each_stream_computes_in_its_own_dtype(policy_pool: Pool, case: Case) -> None:
+    """The language model is wholly frozen at its first forward in the first case: only refreshed units survive its unfreezing."""
+    ours = policy_pool.run(distributed, case=case)[0]
+    found = differences(case, ours, rounded_reference(case))
+    assert max(found["gradient expert"], found["gradient heads"], found["loss"]) <= CLOSE, found
+    assert max(found.values()) <= ROUNDED, found
+    found = differences(case, ours, reference(case))
+    assert max(found.values()) <= COST, found
+
+
+@pytest.mark.parametrize("case", [MIXED[0], MIXED[2]], ids=str)
+def test_a_stream_cast_to_the_others_dtype_is_found(policy_pool: Pool, case: Case) -> None:
+    ours = policy_pool.run(distributed, case=replace(case, mutant="expert in the trunk's dtype"))[0]
+    found = differences(case, ours, rounded_reference(case))
+    assert found["gradient expert"] > 10 * CLOSE and found["gradient heads"] > 10 * CLOSE, found
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("pi05", precision="bf16", recompute="both"),
+        Case("pi0", precision="mixed", strategy="ddp"),
+        Case("smolvla", precision="bf16", strategy="ddp"),
+        Case("xvla", precision="bf16"),
+        Case("xvla", precision="mixed", recompute="both"),
+    ],
+    ids=str,
+)
+def test_other_mixtures_cost_what_bf16_costs(policy_pool: Pool, case: Case) -> None:
+    found = worst(policy_pool, case)
+    assert max(found.values()) <= COST, found

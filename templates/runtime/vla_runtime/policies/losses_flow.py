@@ -85,6 +85,8 @@ class XVLA(Losses):
         if encoder.layerdrop > 0:
             raise UserError("florence_config's text_config says encoder_layerdrop > 0: set it to 0.")
         mark_containers(policy)
+        # Its input has an fp32 buffer added to it, whatever the weights compute in.
+        policy.get_submodule("model.vlm.multi_modal_projector.image_projection").register_forward_pre_hook(_as_weight)
 
     def sums(self, policy: PreTrainedPolicy, batch: PolicyBatch) -> Tensor:
         """[1]."""
@@ -114,6 +116,10 @@ class XVLA(Losses):
     def counts(self, policy: PreTrainedPolicy, batch: PolicyBatch) -> Tensor:
         """[1]: valid actions (of all their elements together: each term is already a mean over those)."""
         return batch.valid.sum().reshape(1)
+
+
+def _as_weight(module: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return (inputs[0].to(module.weight.dtype), *inputs[1:])
 
 
 def _true_width(policy: PreTrainedPolicy) -> int:
