@@ -266,7 +266,10 @@ async function declarationText(
   options: Options,
   config: Readonly<Record<string, Code>>,
 ): Promise<string> {
-  const { Call, expression } = await import('../importer/write.ts')
+  const [{ Call, expression }, { findPolicy }] = await Promise.all([
+    import('../importer/write.ts'),
+    import('../catalog/lerobot/index.ts'),
+  ])
   const modules = Object.entries(found.modules).map(([name, { parameters, blocks, dead }]): [string, Code] => [
     name,
     {
@@ -299,6 +302,7 @@ async function declarationText(
   const frozen = Object.entries(found.modules).flatMap(([name, { trains }]): [string, Code][] =>
     trains ? [] : [[name, { freeze: 'always' }]],
   )
+  const visual = found.normalization['VISUAL'] ?? 'IDENTITY'
   const { optimizer } = found.recipe
   const lines = [
     `model: ${expression(model, 0, 7)},`,
@@ -309,6 +313,10 @@ async function declarationText(
     lines.push(
       `// LeRobot trains it with ${optimizer.type}, lr ${String(optimizer['lr'])}, and ${found.recipe.schedule?.type ?? 'a constant rate'}.`,
     )
+  if (findPolicy(found.type) !== undefined)
+    lines.push(`// The catalog describes ${found.type}: its own constructor, ${found.type}({ ... }), needs no modules.`)
+  else if (visual !== 'IDENTITY')
+    lines.push(`// LeRobot normalises its images (${visual}); lerobotPolicy hands them on as they are, from 0 to 1.`)
   return lines.join('\n')
 }
 

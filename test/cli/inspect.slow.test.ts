@@ -99,6 +99,7 @@ describe('what inspect shows', () => {
       expect.objectContaining({ pattern: 'model.encoder.layers.*', kind: 'ACTEncoderLayer', blocks: 4, called: 4 }),
     )
     expect(snippet).toContain("type: 'act'")
+    expect(snippet).toContain('The catalog describes act')
   })
 
   it('is shown without a step where none can be run', async () => {
