@@ -31,7 +31,7 @@ export const loop = {
   pi0: { cameras: openpi, chunkField: 'chunk_size', loss: 'perElement', fillsCameras: true },
   pi05: { cameras: openpi, chunkField: 'chunk_size', loss: 'perElement', fillsCameras: true },
   // lerobot/xvla-base, config.json
-  xvla: { cameras: ['image', 'image2', 'image3'], chunkField: 'chunk_size', loss: 'terms', fillsCameras: true },
+  xvla: { cameras: ['image', 'image2', 'image3'], chunkField: 'chunk_size', loss: 'perElement', fillsCameras: true },
 } as const satisfies Readonly<Record<PolicyType, LoopFacts>>
 
 /** The loop's facts of a policy; undefined for a type that the catalog does not describe. */

@@ -10,6 +10,7 @@ import torch
 from peft import LoraConfig, inject_adapter_in_model
 from torch import nn
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from .errors import UserError
 from .partition import Lora, Module, Partition, adapted_name, matches, saved_name
@@ -18,6 +19,8 @@ __all__ = ["Adapters", "Lora", "adapt", "base_names", "merged_state_dict"]
 
 _ADAPTER = "default"
 _ADAPTABLE = (nn.Linear, nn.Conv2d)
+# torch's attention reads the weight of its output projection and never calls the layer: an adapter there would stay as it began.
+_NEVER_CALLED = NonDynamicallyQuantizableLinear
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,9 @@ def _targets(model: nn.Module, partition: Partition, module: Module, lora: Lora)
     candidates = {
         name: layer
         for name, layer in model.named_modules()
-        if isinstance(layer, _ADAPTABLE) and any(alias in owned for alias in weights.get(layer.weight, []))
+        if isinstance(layer, _ADAPTABLE)
+        and not isinstance(layer, _NEVER_CALLED)
+        and any(alias in owned for alias in weights.get(layer.weight, []))
     }
     if lora.targets is None:
         chosen = [

@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from vla_runtime import lora, mesh, recompute, sharding
 from vla_runtime.errors import UserError
-from vla_runtime.partition import Frozen, LastLayers, Lora, Partition, saved_name
+from vla_runtime.partition import Frozen, LastLayers, Lora, Module, Partition, saved_name
 
 
 def _adapted(model: nn.Module | None = None, seed: int = 3, **changes: Any) -> lora.Adapters:
@@ -81,6 +81,16 @@ def test_an_adapter_on_a_tied_layer_is_refused() -> None:
     model.language_model.lm_head = head
     with pytest.raises(UserError, match="tied"):
         _adapted(model, language={"lora": Lora(2, 2.0)})
+
+
+def test_the_output_projection_of_torchs_attention_is_no_layer_to_adapt() -> None:
+    model = nn.Module()
+    model.attention = nn.MultiheadAttention(8, 2)
+    model.head = nn.Linear(8, 4)
+    parts = Partition(model, [Module("all", parameters=["*"], lr=1e-3, lora=Lora(2, 2.0))])
+    lora.adapt(model, parts, seed=0)
+    adapted = {saved.partition(".lora_")[0] for saved, _ in parts.named_parameters() if ".lora_" in saved}
+    assert adapted == {"head"}
 
 
 def test_first_values() -> None:
