@@ -51,7 +51,7 @@ class Case:
 
 @dataclass
 class Result:
-    """Per update the gradients as the optimizer met them, by name; the losses; the weights at the end."""
+    """Per update the gradients before clipping, by name; the losses; the weights at the end."""
 
     gradients: list[dict[str, Tensor]]
     losses: list[float]
@@ -78,8 +78,9 @@ def build(case: Case) -> PreTrainedPolicy:
             parameter.add_(torch.randn_like(parameter), alpha=0.02)
     for module in policy.modules():
         if type(module).__name__ in ("DiffusionSinusoidalPosEmb", "SinusoidalPosEmb"):
-            module.register_forward_hook(lambda _module, _inputs, output: output.double())  # LeRobot's are always fp32
-    return policy.double()
+            # LeRobot's are always fp32.
+            module.register_forward_hook(lambda _m, _i, output: output.to(next(policy.parameters()).dtype))
+    return policy
 
 
 def modules(case: Case) -> list[partition.Module]:
@@ -177,7 +178,8 @@ def plain_draws(case: Case, update: int) -> Iterator[None]:
     def rows(draw: Callable[[torch.Generator], Tensor]) -> Tensor:
         return torch.stack([draw(generator) for generator in generators])
 
-    real_randn, real_randint, dirichlet = torch.randn, torch.randint, torch._sample_dirichlet  # pyright: ignore[reportPrivateImportUsage]
+    real_randn, real_randint = torch.randn, torch.randint
+    dirichlet = torch._sample_dirichlet  # pyright: ignore[reportPrivateImportUsage]  # pyright: ignore[reportPrivateImportUsage]
 
     def randn(*size: Any, device: Any = None, **_: Any) -> Tensor:
         shape = size[0] if isinstance(size[0], Sequence) else size
@@ -211,7 +213,7 @@ def reference(case: Case) -> Result:
     """One process, the whole batch, LeRobot's own forward and scalar loss."""
     torch.set_num_threads(1)
     case = replace(case, mutant=None)
-    policy: Any = build(case)
+    policy: Any = build(case).double()
     named = dict(policy.named_parameters())
     peaks = {
         name: 1e-4 if name.startswith(("model.backbone", "diffusion.rgb", "observation_encoder")) else 1e-3
@@ -230,8 +232,8 @@ def reference(case: Case) -> Result:
             loss = policy(dict(batch.tensors))[0]
         loss.backward()
         live = {name: p for name, p in named.items() if p.grad is not None}
-        nn.utils.clip_grad_norm_(list(live.values()), CLIP)
         result.gradients.append({name: p.grad.clone() for name, p in live.items()})
+        nn.utils.clip_grad_norm_(list(live.values()), CLIP)
         result.losses.append(float(loss))
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -284,6 +286,7 @@ def _distributed(case: Case) -> Result | None:
     device_mesh = mesh.device_mesh(shard=world, device="cpu")
     model: Any = build(case)
     prepare(model, spec(case))
+    model.double()
     parts = partition.Partition(model, modules(case))
     recompute.add_recompute(model, parts)
     sharding.shard(model, device_mesh, parts, strategy=case.strategy, reduce=torch.float64)
@@ -303,9 +306,9 @@ def _distributed(case: Case) -> Result | None:
             loss = (model(batch) / valid).sum()
             loss.backward()
             losses.append(loss.detach())
-        optim.clip_gradients(parts, CLIP)
         gradients = {name: _whole(p.grad) for name, p in parts.trainable() if p.grad is not None}
         result.gradients.append(gradients)
+        optim.clip_gradients(parts, CLIP)
         result.losses.append(float(mesh.global_sum(sum(losses), device_mesh)))
         optimizer.step()
         schedule.step()

@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 import torchvision
+from safetensors.torch import save_file
 from tiny import tokenizer
 from torch import nn
 from torchvision.models.resnet import BasicBlock
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPVisionConfig, CLIPVisionModel
+from transformers import CLIPConfig, CLIPTextConfig, CLIPTextModel, CLIPVisionConfig, CLIPVisionModel
 from vla_runtime.policies.spec import PolicySpec
 
 SIZE, STATE, ACTION = 24, 2, 3
@@ -103,6 +104,12 @@ def multi_task_dit(directory: Path, **changes: Any) -> PolicySpec:
     return _spec("multi_task_dit", small, changes)
 
 
+# transformers makes these classes' fields at run time
+_TextConfig: Any = CLIPTextConfig
+_VisionConfig: Any = CLIPVisionConfig
+_Config: Any = CLIPConfig
+
+
 def clip_directory(directory: Path) -> Path:
     """A CLIP of the smallest size, both halves and a tokenizer; LeRobot asks for `clip` in the name."""
     target = directory / "small-clip"
@@ -124,20 +131,16 @@ def clip_directory(directory: Path) -> Path:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         text = CLIPTextModel(
-            CLIPTextConfig(
+            _TextConfig(
                 **words,
-                **shared,  # pyright: ignore[reportCallIssue]
+                **shared,
             )
         )
-        vision = CLIPVisionModel(CLIPVisionConfig(image_size=SIZE, patch_size=8, **shared))  # pyright: ignore[reportCallIssue]
+        vision = CLIPVisionModel(_VisionConfig(image_size=SIZE, patch_size=8, **shared))
     state = {**text.state_dict(), **vision.state_dict()}
     target.mkdir(parents=True)
     vision.save_pretrained(target)
-    from transformers import CLIPConfig
-
-    CLIPConfig(text_config=text.config.to_dict(), vision_config=vision.config.to_dict()).save_pretrained(target)  # pyright: ignore[reportCallIssue]
-    from safetensors.torch import save_file
-
+    _Config(text_config=text.config.to_dict(), vision_config=vision.config.to_dict()).save_pretrained(target)
     save_file(
         {name: tensor.contiguous() for name, tensor in state.items()}, target / "model.safetensors", {"format": "pt"}
     )

@@ -144,6 +144,7 @@ def test_a_sample_alone_in_a_stock_process_gets_the_actions_of_the_batch(kind: s
             if not name.startswith("action")
         }
         torch.manual_seed(batch.seeds[i])
+        first = torch.empty(0)
         stock.reset()
         if kind == "multi_task_dit":  # only through the queues that `select_action` fills
             for step in range(2):

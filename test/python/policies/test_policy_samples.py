@@ -75,12 +75,13 @@ def test_a_sample_is_what_lerobots_loader_and_processors_make_of_it(dataset: Pat
     theirs = LeRobotDataset("local/test", root=dataset, delta_timestamps=deltas)
     before, _ = ours.processors("one")
     for frame in range(sum(LENGTHS)):
+        loaded: Any = theirs[frame]
         batch = ours._view.collate([ours._view[(0, 0, 0, frame)]])
         item: dict[str, Any] = {
             name.replace("observation.image", "observation.images.front"): value[None]
             if isinstance(value, Tensor)
             else [value]
-            for name, value in theirs[frame].items()  # pyright: ignore[reportAttributeAccessIssue]
+            for name, value in loaded.items()  # pyright: ignore[reportAttributeAccessIssue]
         }
         expected = before(item)
         for name, value in tensors(batch).items():
@@ -206,9 +207,8 @@ def test_held_out_loss_divides_each_term_by_its_own_count(dataset: Path, monkeyp
         monkeypatch.setattr("vla_runtime.order.global_sum", lambda value, mesh, t=totals: t.append(value) or value)
         holdout_loss(_Terms(), data, data.mesh)
         parts.append(totals)
-    sums, counts = (sum(part[i] for part in parts) for i in range(2))
-    assert isinstance(sums, Tensor)
-    assert float((sums / counts).sum()) == pytest.approx(expected, rel=1e-6)  # pyright: ignore[reportAttributeAccessIssue]
+    sums, counts = (torch.stack([part[i] for part in parts]).sum(0) for i in range(2))
+    assert float((sums / counts).sum()) == pytest.approx(expected, rel=1e-6)
 
 
 def _broken(dataset: Path, tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
