@@ -25,7 +25,7 @@ def test_summary() -> None:
 
 def test_a_package_that_is_not_there(tmp_path: Path) -> None:
     arguments = Arguments(package=tmp_path / "nothing", out=tmp_path / "out", ablate="none", episodes=1, processes=1)
-    with pytest.raises(UserError, match=r"nothing is no package: neither config.json \(hf\) nor policy"):
+    with pytest.raises(UserError, match=r"nothing is no package: neither config.json nor policy"):
         evaluate(
             arguments,
             tasks=["reach-v3"],

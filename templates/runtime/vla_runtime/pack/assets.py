@@ -65,7 +65,7 @@ def find_assets(documents: Mapping[str, Any], tokenizer: str | None) -> list[Ass
         without = (
             ("tokenizer" in key)
             or ("processor" in key)
-            or (key == "vlm_model_name" and not config.get("load_vlm_weights"))
+            or (key == "vlm_model_name" and config.get("load_vlm_weights") is False)
         )
         known = found.get(text)
         weights = not without or (known is not None and known.weights)
