@@ -195,7 +195,7 @@ def _holds(kind: str) -> dict[str, Any]:
     }
     return {
         "share": local / total,
-        "whole": [n for n, p in policy.named_parameters() if not isinstance(p, DTensor)] + gathered,
+        "whole": gathered,  # after a prediction the root stays gathered until the next update
         "root": parts.units[policy],
         "live": set(live),
         "called": called,
