@@ -132,7 +132,12 @@ describe('bad input', () => {
   })
 })
 
-describe.each(Object.entries(types))('%s, which no catalog entry knows', (type, { config, modules }) => {
+// Both in the whole suite, else the one that VLA_TEST_SEED chooses.
+const all = Object.entries(types)
+const seed = Number(process.env['VLA_TEST_SEED'] ?? '0')
+const drawn = process.env['VLA_TEST_DRAW'] === undefined ? all.filter((_, index) => index === seed % all.length) : all
+
+describe.each(drawn)('%s, which no catalog entry knows', (type, { config, modules }) => {
   it('goes from inspect to a package that LeRobot loads', async () => {
     expect(findPolicy(type)).toBeUndefined()
     const { inspection, snippet } = await inspect(type, '--config', JSON.stringify(config), ...sizes)
