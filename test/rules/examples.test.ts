@@ -14,7 +14,7 @@ const valid = rules.flatMap((rule) =>
 const invalid = rules.flatMap((rule) =>
   rule.invalid.map((example) => ({ title: `${rule.id} ${example.caption}`, rule, example })),
 )
-const FILE = '/work/pipeline.ts'
+const FILE = '/p/pipeline.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 /** What the safe fixes have made of the invalid examples. */
 const fixed = new Map<string, string>()
@@ -90,7 +90,7 @@ async function located(
   const diagnostics = await locate(own, {
     file: FILE,
     declaration,
-    root: '/work',
+    root: '/p',
     read: (path) => (path === FILE ? text : undefined),
   })
   return { text, declaration, diagnostics }
