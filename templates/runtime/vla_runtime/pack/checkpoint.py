@@ -105,7 +105,8 @@ def open_checkpoint[Model: nn.Module](
     if not path.is_dir():
         raise UserError(f"there is no checkpoint {path}.")
     update = verify(path)
-    model = build_on_meta(build_model)
+    with torch.device("meta"):
+        model = build_model()
     expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
     weights = merged_state_dict(dict(read_tensors(path)), modules)
     _restore_tied(model, weights)
@@ -127,28 +128,6 @@ def open_checkpoint[Model: nn.Module](
         reference=load_file(path / "reference.safetensors"),
         reference_datasets=list(rest["datasets"]),
     )
-
-
-def build_on_meta[Model: nn.Module](build_model: Callable[[], Model]) -> Model:
-    """The model with parameters on the meta device, whatever its constructor does.
-
-    LeRobot's pi0 and X-VLA move themselves to the configured device while they are built, which meta parameters cannot do; a move is
-    left out there, a change of dtype is not.
-    """
-    original: Any = nn.Module.to
-
-    def without_moves(module: nn.Module, *args: Any, **options: Any) -> nn.Module:
-        if not any(parameter.is_meta for parameter in module.parameters()):
-            return original(module, *args, **options)
-        _, dtype, _, _ = torch._C._nn._parse_to(*args, **options)  # pyright: ignore[reportAttributeAccessIssue]
-        return module if dtype is None else original(module, dtype=dtype)
-
-    nn.Module.to = without_moves  # pyright: ignore[reportAttributeAccessIssue]
-    try:
-        with torch.device("meta"):
-            return build_model()
-    finally:
-        nn.Module.to = original
 
 
 def _restore_tied(model: nn.Module, weights: dict[str, Tensor]) -> None:

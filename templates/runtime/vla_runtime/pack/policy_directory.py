@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from lerobot.policies.pretrained import PreTrainedPolicy
 from lerobot.processor import RenameObservationsProcessorStep
 from torch import Tensor
@@ -30,7 +31,7 @@ from ..partition import DType
 from ..policies.processors import policy_processors
 from ..policies.spec import IMAGES, STATE, PolicySpec, build_policy, policy_config
 from .assets import copy_assets, find_assets, renamed
-from .checkpoint import Packable, build_on_meta
+from .checkpoint import Packable
 from .embodiment import dataset_info, embodiment
 from .policy_card import write_policy_card
 from .policy_verification import verify_policy
@@ -79,7 +80,8 @@ def policy_directory(
     datasets: list[dict[str, Any]] = pipeline["datasets"]
     exported = _exported_spec(spec, pipeline, dtype, action_steps)
     weights = checkpoint.exported(dtype)
-    policy = build_on_meta(lambda: build_policy(exported))
+    with torch.device("meta"):
+        policy = build_policy(exported)
     partial = out.with_name(f"{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     written: list[_Written] = []
