@@ -3,7 +3,6 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { parse } from 'yaml'
 import type { DatasetFeatures } from '../importer/cameras.ts'
 import type { Nested } from '../importer/flags.ts'
 import type { Surroundings } from '../importer/lerobot.ts'
@@ -91,7 +90,7 @@ async function importPipeline(args: readonly string[], options: Options, io: Io)
       'Name a train_config.json, or give the flags of lerobot-train behind --.',
     )
   const path = file === undefined ? undefined : configFile(resolve(io.cwd, file))
-  const config = overlay(path === undefined ? {} : readNested(path), flags.values)
+  const config = overlay(path === undefined ? {} : readNested(path, await parserFor(path)), flags.values)
 
   // --policy.path: the pretrained policy's own configuration lies below what is said, and names the type.
   const policy = (config['policy'] ?? {}) as Nested
@@ -167,11 +166,18 @@ function configFile(path: string): string {
   return found
 }
 
-function readNested(path: string): Nested {
+type Parser = (text: string) => unknown
+
+async function parserFor(path: string): Promise<Parser> {
+  if (!/\.ya?ml$/.test(path)) return JSON.parse
+  const { parse } = await import('yaml')
+  return (text) => parse(text, { version: '1.1' }) as unknown
+}
+
+function readNested(path: string, parse: Parser = JSON.parse): Nested {
   let value: unknown
   try {
-    const text = readFileSync(path, 'utf8')
-    value = /\.ya?ml$/.test(path) ? parse(text, { version: '1.1' }) : JSON.parse(text)
+    value = parse(readFileSync(path, 'utf8'))
   } catch (error) {
     throw new CannotDo(
       `${path} cannot be read: ${(error as Error).message}`,

@@ -60,15 +60,17 @@ def run_or_explain(main: Callable[[], None]) -> None:
         message = explanation(error)
         if message is not None:
             log.error(message)
-            _write_error_file(f"UserError: {message}", message)
-            if _first_with(message):
+            first = _first_with(message)
+            _write_error_file(f"UserError: {message}", message, first=first)
+            if first:
                 print(f"error: {message}", file=sys.stderr)
             _leave(2)
         trace = traceback.format_exc().rstrip() + _about_waiting(error)
         log.error(trace)
-        _write_error_file(f"{type(error).__name__}: {error}", trace)
+        first = _first_with("an unexpected failure")
+        _write_error_file(f"{type(error).__name__}: {error}", trace, first=first)
         rank = os.environ.get("RANK", "0")
-        if _first_with("an unexpected failure"):
+        if first:
             print(f"rank {rank} failed:\n{trace}", file=sys.stderr)
         else:
             print(f"rank {rank} failed after that ({type(error).__name__}); its log has the traceback", file=sys.stderr)
@@ -107,11 +109,15 @@ def _about_waiting(error: BaseException) -> str:
     )
 
 
-def _write_error_file(message: str, trace: str) -> None:
-    """Writes what torchrun, and whoever started it, reads about this process: the format of torch's `record`."""
+def _write_error_file(message: str, trace: str, *, first: bool) -> None:
+    """Writes what torchrun, and whoever started it, reads about this process: the format of torch's `record`.
+
+    torchrun calls the process with the smallest timestamp the root cause. It compares whole seconds and takes the lower rank of two
+    that are equal; so those that failed after the first one write the second after.
+    """
     path = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if path:
-        more = {"py_callstack": trace, "timestamp": str(int(time.time()))}
+        more = {"py_callstack": trace, "timestamp": str(int(time.time()) + (0 if first else 1))}
         Path(path).write_text(json.dumps({"message": {"message": message, "extraInfo": more}}), encoding="utf-8")
 
 

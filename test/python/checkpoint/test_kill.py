@@ -105,12 +105,13 @@ def test_what_is_half_written_is_cleared_away_and_what_is_foreign_is_kept(
 def test_a_second_launch_on_the_same_directory_is_refused(
     project: Project, undisturbed: Callable[[Settings], Project]
 ) -> None:
-    first = project.start(slow=0.5)
+    first = project.start(hold=1)
     first.await_output("preflight: nothing found")
     second = project.launch()
     assert second.status == 2, second.output
     assert second.output.count("is in use by another launch (processes ") == 1
     assert "Traceback" not in second.output
+    (project.folder / "go").touch()
     assert first.wait().status == 0
     assert project.curve() == undisturbed(Settings()).curve()
     assert_same(project.weights(), undisturbed(Settings()).weights())

@@ -55,7 +55,7 @@ def test_a_real_run_resumes_bit_for_bit(
 def test_a_signal_leaves_the_loader_workers_alone(tmp_path: Path, dataset: Path, whole: Project) -> None:
     project = real_project(tmp_path / "project", dataset)
     project.rebuild(workers=1)
-    launch = project.start_torchrun(slow=0.5)
+    launch = project.start_torchrun(slow=2)
     launch.await_output("update 1/5")
     launch.signal(signal.SIGTERM)
     stopped = launch.wait()

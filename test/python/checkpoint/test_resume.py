@@ -135,7 +135,7 @@ def test_a_stopped_run_starts_no_checkpoint_that_does_not_fit(tmp_path: Path, un
 
 
 def test_the_launcher_passes_a_signal_on(project: Project, undisturbed: Undisturbed) -> None:
-    launch = project.start(slow=0.3)
+    launch = project.start(slow=2)
     launch.await_output("update 1/6")
     launch.signal(signal.SIGTERM)
     stopped = launch.wait()

@@ -1,8 +1,9 @@
 """The user's hooks, here the tests': kills at a point, and things that go wrong in an update.
 
 `VLA_TEST` is a JSON object. `kill`: {point, who: rank0 | rank1 | all | launcher, nth}. `nan`: updates in which rank 1 sees NaN in the
-trunk's gradient. `slow`: seconds that each update takes longer, `slow_writer`: that a staged checkpoint waits. `stop`: update in which
-rank 0 gets SIGTERM. `crash`: update in which rank 1 fails. `no_copy`: staging hands on the live tensors (a mutant).
+trunk's gradient. `slow`: seconds that each update takes longer, `hold`: update that waits for a file named go, `slow_writer`: seconds
+that a staged checkpoint waits. `stop`: update in which rank 0 gets SIGTERM. `crash`: update in which rank 1 fails. `no_copy`: staging
+hands on the live tensors (a mutant).
 """
 
 import json
@@ -67,4 +68,6 @@ def before_step(update: int, model: nn.Module, norms: dict[str, Tensor]) -> None
         os.kill(os.getpid(), signal.SIGTERM)
     if update == _TEST.get("crash") and _RANK == 1:
         raise RuntimeError("the camera is on fire")
+    while update == _TEST.get("hold") and not Path("go").exists():
+        time.sleep(0.02)
     time.sleep(_TEST.get("slow", 0))
