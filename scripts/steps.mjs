@@ -72,8 +72,12 @@ export function prepare() {
   step('install the packages of package-lock.json', 'npm', ['package-lock.json'], ['node_modules/tsx'], () =>
     run('npm', ['ci', '--no-audit', '--no-fund']),
   )
-  step('build the command line', 'dist', ['sdk', 'tsconfig.build.json', 'tsconfig.json', 'scripts/bundle.mjs'], ['dist/cli/bin.js'], () =>
-    run('npm', ['run', '--silent', 'build']),
+  step(
+    'build the command line',
+    'dist',
+    ['sdk', 'tsconfig.build.json', 'tsconfig.json', 'scripts/bundle.mjs'],
+    ['dist/cli/bin.js'],
+    () => run('npm', ['run', '--silent', 'build']),
   )
   step('make the Python environment', 'python', ['templates/runtime/requirements.lock'], ['.venv/bin/python'], () =>
     vla('env', 'examples/quickstart', '--dir', '.'),
