@@ -1,6 +1,6 @@
 // `npm run demo:long` and `npm run demo:act`: policies that see. Records, trains and rolls out an example, with the ablations that show
 // what its success rests on.
-import { compile, fail, prepare, record, rollOut, seconds, trainAndPack } from './steps.mjs'
+import { compile, fail, prepare, record, rollOut, seconds, table, trainAndPack } from './steps.mjs'
 
 const demos = {
   'two-tasks': { data: 'two-tasks', tasks: ['reach-v3=600', 'drawer-close-v3=60'] },
@@ -20,14 +20,4 @@ trainAndPack(name, project)
 const columns = { images: 'none', 'frozen image': 'image', 'zero actions': 'action' }
 const results = Object.entries(columns).map(([column, ablate]) => [column, rollOut(name, project, ablate, 2)])
 
-process.stdout.write(
-  `\nDone in ${(seconds() / 60).toFixed(1)} minutes.\n\n| task | ${results.map(([column]) => column).join(' | ')} |\n|---|${'---|'.repeat(results.length)}\n`,
-)
-for (const task of Object.keys(results[0][1])) {
-  const cells = results.map(([, summary]) => {
-    const { successes, episodes, low, high, mean_final_distance_m: distance } = summary[task]
-    const [from, to] = [low, high].map((share) => Math.round(100 * share))
-    return `${successes} / ${episodes} (${from} to ${to} %), ${(100 * distance).toFixed(1)} cm`
-  })
-  process.stdout.write(`| ${task} | ${cells.join(' | ')} |\n`)
-}
+process.stdout.write(`\nDone in ${(seconds() / 60).toFixed(1)} minutes.\n\n${table(results)}`)

@@ -138,3 +138,17 @@ export function rollOut(name, project, ablate, processes) {
   )
   return JSON.parse(readFileSync(path.join(root, results), 'utf8')).summary
 }
+
+/** Summaries of rollouts as a table: a row for each task, a column for each [name, summary by task]. */
+export function table(columns) {
+  const heads = columns.map(([column]) => column).join(' | ')
+  const rows = Object.keys(columns[0][1]).map((task) => {
+    const cells = columns.map(([, summary]) => {
+      const { successes, episodes, low, high, mean_final_distance_m: distance } = summary[task]
+      const [from, to] = [low, high].map((share) => Math.round(100 * share))
+      return `${successes} / ${episodes} (${from} to ${to} %), ${(100 * distance).toFixed(1)} cm`
+    })
+    return `| ${task} | ${cells.join(' | ')} |\n`
+  })
+  return `| task | ${heads} |\n|---|${'---|'.repeat(columns.length)}\n${rows.join('')}`
+}

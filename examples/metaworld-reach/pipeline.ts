@@ -4,7 +4,7 @@ import { act, cpus, defineVLAPipeline, lerobot, lerobotDataset, simulation, torc
 export default defineVLAPipeline({
   name: 'metaworld-reach',
   model: act({
-    cameras: ['front'],
+    cameras: ['image'],
     chunk: 16,
     config: {
       pretrained_backbone_weights: null,
@@ -17,7 +17,7 @@ export default defineVLAPipeline({
   }),
   // python record.py --task reach-v3=300 --out data/reach
   data: lerobotDataset({ root: 'data/reach', holdout: [0, 1, 2, 3] }),
-  cameras: { front: 'observation.image' },
+  cameras: { image: 'observation.image' },
   normalize: { constant: 'pass' },
   hardware: cpus({ processes: 2 }),
   training: {

@@ -97,6 +97,8 @@ def record(
     )
     written: list[dict[str, Any]] = []
     context = multiprocessing.get_context("spawn")
+    terminal = sys.stderr.isatty()  # one line that counts up; in a log, a line now and then
+    start, end = ("\r", "") if terminal else ("", "\n")
     for task, episodes in tasks.items():
         text, kept, failed, began = instruction(task), 0, 0, time.monotonic()
         with context.Pool(processes, initializer=open_environment, initargs=(task, size)) as pool:
@@ -112,12 +114,13 @@ def record(
                 dataset.save_episode()
                 written.append({"task": task, "seed": episode.seed, "length": len(episode.actions)})
                 kept += 1
-                print(f"\r{task}: {kept}/{episodes} episodes", end="", flush=True, file=sys.stderr)
+                if terminal or kept % 50 == 0:
+                    print(f"{start}{task}: {kept}/{episodes} episodes", end=end, flush=True, file=sys.stderr)
                 if kept == episodes:
                     break
             pool.terminate()
         print(
-            f"\r{task}: {kept} episodes, {failed} without success left out, {time.monotonic() - began:.0f} s",
+            f"{start}{task}: {kept} episodes, {failed} without success left out, {time.monotonic() - began:.0f} s",
             file=sys.stderr,
         )
         if kept < episodes:
