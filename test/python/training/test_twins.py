@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from pool import Pool
-from twins import Case, differences, distributed, reference
+from twins import Case, Decoder, differences, distributed, reference
 
 EXACT = 1e-9
 # bf16 has 8 bits: a weight that differs by 1e-8 between the twins, because fp32 sums were made in another order, now and then
@@ -21,7 +21,7 @@ ROUNDED = 0.02
 
 CHOICES: dict[str, list[Any]] = {
     "strategy": ["full", "gradOp", "ddp"],
-    "decoder": ["tokens", "regression", "flowMatching"],
+    "decoder": ["tokens", "regression", "flowMatching", "joint"],
     "recompute": ["none", "full"],
     "accumulation": [1, 3],
     "adapt": [False, True],
@@ -85,14 +85,29 @@ def test_every_pair_of_choices_is_covered() -> None:
     assert len(COVERING) < 20
 
 
-@pytest.mark.parametrize("world", [1, 3])
-def test_other_numbers_of_processes(world: int) -> None:
+@pytest.mark.parametrize(("world", "decoder"), [(1, "regression"), (3, "regression"), (3, "joint")])
+def test_other_numbers_of_processes(world: int, decoder: Decoder) -> None:
     """One process has nothing to split; three split no width of the model evenly."""
     pool = Pool(world)
     try:
-        worst = _worst(pool, Case(decoder="regression", boundary=True, adapt=True, recompute="full", world=world))
+        worst = _worst(pool, Case(decoder=decoder, boundary=True, adapt=True, recompute="full", world=world))
     finally:
         pool.close()
+    assert max(worst.values()) <= EXACT, worst
+
+
+EXPERT_ONLY = [
+    Case(decoder="joint", expert_only=True),
+    Case(decoder="joint", expert_only=True, recompute="full", strategy="gradOp", accumulation=3),
+    Case(decoder="joint", expert_only=True, strategy="ddp"),
+]
+
+
+@pytest.mark.parametrize("case", EXPERT_ONLY, ids=str)
+def test_an_expert_trains_beside_a_frozen_trunk(pool: Pool, case: Case) -> None:
+    plain, ours = reference(case), pool.run(distributed, case=case)[0]
+    assert {name.split(".")[0] for name in ours.gradients[0]} == {"action_head"}
+    worst = differences(case, ours, plain)
     assert max(worst.values()) <= EXACT, worst
 
 
@@ -101,6 +116,8 @@ BF16 = [
     Case(decoder="flowMatching", boundary=True, bf16=True, accumulation=3, strategy="gradOp", recompute="full"),
     Case(decoder="tokens", boundary=True, bf16=True, adapt=True, recompute="full"),
     Case(decoder="flowMatching", bf16=True, strategy="ddp", accumulation=3),
+    Case(decoder="joint", boundary=True, bf16=True, recompute="full"),
+    Case(decoder="joint", bf16=True, strategy="ddp", accumulation=3),
 ]
 
 
@@ -120,6 +137,13 @@ MUTANTS = [
     Case(decoder="regression", mutant="causal mask"),
     Case(decoder="flowMatching", mutant="causal mask"),
     Case(decoder="tokens", mutant="causal mask"),
+    Case(decoder="joint", mutant="noise by rank"),
+    Case(decoder="joint", mutant="padding counted"),
+    Case(decoder="joint", mutant="causal mask"),
+    Case(decoder="joint", mutant="prefix sees the suffix"),
+    Case(decoder="joint", mutant="state sees the actions"),
+    Case(decoder="joint", mutant="padded actions are seen"),
+    Case(decoder="joint", adapt=True, mutant="gradients averaged"),
     Case(decoder="regression", boundary=True, mutant="phase one update late"),
     Case(decoder="tokens", boundary=True, adapt=True, mutant="phase one update late"),
     Case(decoder="regression", mutant="decay on biases"),

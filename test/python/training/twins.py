@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from unittest.mock import patch
 
+import plain_joint
 import torch
 import torch.distributed as dist
 import toy
@@ -15,6 +16,7 @@ from torch import nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn import functional as F
 from vla_runtime import lora, mesh, optim, partition, recompute, sharding
+from vla_runtime.modeling import expert
 from vla_runtime.modeling.batch import Batch
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig
 
@@ -25,7 +27,10 @@ LORA = partition.Lora(rank=2, alpha=3.0, targets=["q_proj", "v_proj"])
 TOWER = {True: "vision_backbone.blocks", False: "vision_backbone.featurizer.blocks"}
 LAYERS = {True: "language_model.layers", False: "language_model.model.layers"}
 
-Decoder = Literal["toy", "tokens", "regression", "flowMatching"]
+# Of a trunk whose keys and values alone are read.
+UNREAD = ["self_attn.q_proj", "self_attn.o_proj", "mlp", "post_attention_layernorm"]
+
+Decoder = Literal["toy", "tokens", "regression", "flowMatching", "joint"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class Case:
     decoder: Decoder = "toy"
     ragged: bool = True
     boundary: bool = False
+    expert_only: bool = False
     bf16: bool = False
     world: int = 2
     mutant: str | None = None
@@ -55,6 +61,7 @@ class Case:
             "lora": self.adapt,
             "ragged": self.ragged,
             "boundary": self.boundary,
+            "expert-only": self.expert_only,
             "bf16": self.bf16,
         }
         return "-".join(words + [word for word, said in flags.items() if said] + ([self.mutant] if self.mutant else []))
@@ -96,6 +103,8 @@ def build(case: Case) -> nn.Module:
         "intermediate_size": 32,
         "vocab_size": 259,
     }
+    if case.decoder == "joint":
+        llama["num_key_value_heads"] = 1
     decoders = {
         "tokens": {"decoder": "tokens", "chunk": toy.CHUNK, "bins": 16},
         "regression": {"decoder": "regression", "chunk": toy.CHUNK, "hidden": 16, "blocks": 1},
@@ -105,6 +114,14 @@ def build(case: Case) -> nn.Module:
             "hidden": 16,
             "layers": 2,
             "heads": 2,
+            "steps": 2,
+        },
+        "joint": {
+            "decoder": "flowMatching",
+            "attention": "joint",
+            "chunk": toy.CHUNK,
+            "hidden": 10,
+            "mlp": 14,
             "steps": 2,
         },
     }
@@ -136,15 +153,23 @@ def modules(case: Case) -> list[partition.Module]:
         ]
         changes["projector"]["freeze"] = [partition.AllTrain(1), partition.Frozen(2), partition.AllTrain(rewarm=2)]
         changes["language"]["freeze"] = [partition.LastLayers(1, until=2), partition.AllTrain()]
+    if case.expert_only:
+        for name in ("vision", "projector", "language"):
+            changes[name]["freeze"] = [partition.Frozen()]
     if case.adapt:
         changes["language"]["lora"] = LORA
     if case.decoder != "toy":
         changes["vision"]["blocks"] = [f"{TOWER[False]}.*"]
         changes["vision"]["dead"] = [f"{TOWER[False]}.3.*", "vision_backbone.featurizer.norm.*"]
         changes["language"]["blocks"] = [f"{LAYERS[False]}.*"]
-        if case.decoder == "flowMatching":
-            changes["action"]["blocks"] = ["action_head.blocks.*"]
+        if case.decoder in ("flowMatching", "joint"):
+            stack = "action_head.transformer.layers.*" if case.decoder == "joint" else "action_head.blocks.*"
+            changes["action"]["blocks"] = [stack]
             changes["action"]["recompute"] = case.recompute
+        if case.decoder == "joint":
+            unread = [f"{LAYERS[False]}.1.{part}.*" for part in UNREAD]
+            changes["projector"]["parameters"] = ["projector.*"]  # the expert reads the state itself
+            changes["language"]["dead"] = [*unread, "language_model.model.norm.*"]
     declared = toy.toy_modules(**changes)
     return [module for module in declared if module.name != "action" or case.decoder != "tokens"]
 
@@ -240,7 +265,10 @@ def _module_of(name: str) -> str:
 
 def _dead(case: Case, name: str) -> bool:
     tower = TOWER[case.decoder == "toy"]
-    return name.startswith((f"{tower}.3.", tower.replace("blocks", "norm.")))
+    dead = [f"{tower}.3.", tower.replace("blocks", "norm.")]
+    if case.decoder == "joint":
+        dead += [f"{LAYERS[False]}.1.{part}." for part in UNREAD] + ["language_model.model.norm."]
+    return name.startswith(tuple(dead))
 
 
 def _trains(case: Case, name: str, update: int) -> bool:
@@ -250,6 +278,8 @@ def _trains(case: Case, name: str, update: int) -> bool:
         return False
     adapter = name.endswith((".lora_A", ".lora_B"))
     if case.adapt and module == "language" and not adapter:
+        return False
+    if case.expert_only and module != "action":
         return False
     if not case.boundary or module == "action":
         return True
@@ -292,6 +322,9 @@ def _plain_losses(case: Case, model: nn.Module, batch: Batch) -> tuple[torch.Ten
         _there(one.actions)[:, steps:] = 0.7
         _there(one.noise)[:, steps:] = 55.0
         one = replace(one, prompt=one.prompt[:, :words], prompt_mask=_there(one.prompt_mask)[:, :words])
+        if case.decoder == "joint":  # an expert reads any number of actions, so that these never meet it
+            cut = {key: _there(getattr(one, key))[:, :steps] for key in ("actions", "noise", "valid")}
+            one = replace(one, **cut)  # pyright: ignore[reportArgumentType]
         losses, numbers = model(one)[0], steps * toy.ACTION
         if case.decoder == "tokens":
             whole = steps == toy.CHUNK  # then the token that ends the answer is taught too
@@ -326,6 +359,11 @@ def reference(case: Case) -> Result:
     torch.set_num_threads(1)
     model = build(replace(case, mutant=None))
     model = model.float() if case.bf16 else model.double()
+    if case.decoder == "joint" and not case.bf16:
+        wrong = (
+            case.mutant == "prefix sees the suffix"
+        )  # the runtime has no place to make this mistake, so its twin makes it
+        model.forward = lambda batch: plain_joint.losses(model, batch, prefix_sees_suffix=wrong)
     if case.adapt:
         _plain_lora(model)
     if case.bf16:
@@ -405,6 +443,18 @@ def _mutated(case: Case) -> Iterator[None]:
                 return replace(batch, valid=torch.ones_like(batch.valid))  # pyright: ignore[reportArgumentType]
 
             with patch.dict(globals(), samples=unpadded):
+                yield
+        case "state sees the actions":
+
+            def all_of_it(valid: torch.Tensor, state: bool) -> torch.Tensor:
+                every = torch.cat([torch.ones_like(valid[:, :1]), valid], dim=1)
+                return every[:, None].expand(-1, every.shape[1], -1)
+
+            with patch.object(expert, "suffix_visible", all_of_it):
+                yield
+        case "padded actions are seen":
+            blocks = expert.suffix_visible
+            with patch.object(expert, "suffix_visible", lambda valid, state: blocks(torch.ones_like(valid), state)):
                 yield
         case _:
             yield

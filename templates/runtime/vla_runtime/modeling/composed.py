@@ -15,6 +15,7 @@ from transformers import DynamicCache
 from .batch import Batch
 from .construct import parameter_dtype
 from .decoders import ActionBins, FlowHead, RegressionHead, flow_point
+from .expert import JointExpert
 from .language import LanguageModel, additive, language_config, positions, visible
 from .projectors import MLP, build_projector
 from .tokenization import stop_token
@@ -35,7 +36,8 @@ class VLAConfig:
     """config (of transformers, with model_type) or name and revision; tokenizer (bytes, pretrained); spare_tokens. Optional:
     action_vocabulary (entries below which the action bins end; default all rows), stop_token, attention (sdpa, eager)."""
     action: dict
-    """decoder (tokens, regression, flowMatching) and its sizes. Optional for regression: queries (learnable, zero), slots."""
+    """decoder (tokens, regression, flowMatching) and its sizes. Optional for regression: queries (learnable, zero), slots; for
+    flowMatching: attention (cross, the default, or joint)."""
     state_dim: int
     """Width of the proprioception; 0 for none."""
     action_dim: int
@@ -59,6 +61,9 @@ class VLAConfig:
         decoder = self.action["decoder"]
         if decoder not in ("tokens", "regression", "flowMatching"):
             raise ValueError(f"Unknown decoder {decoder!r}: use tokens, regression or flowMatching.")
+        attention = self.action.get("attention", "cross")
+        if attention not in ("cross", "joint"):
+            raise ValueError(f"Unknown attention {attention!r} of the action decoder: use cross or joint.")
         if decoder == "tokens" and self.mask == "full":
             raise ValueError("mask 'full' shows each action token its successors: use causal or prefix with tokens.")
         if "{instruction}" not in self.prompt:
@@ -68,6 +73,11 @@ class VLAConfig:
     def chunk(self) -> int:
         """Actions per chunk."""
         return self.action["chunk"]
+
+    @property
+    def joint(self) -> bool:
+        """Whether an action expert attends to the trunk's keys and values of every depth, and reads the state in its place."""
+        return self.action.get("attention") == "joint"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -113,12 +123,16 @@ class ComposedVLA(nn.Module):
         self.vision_backbone = VisionBackbone(config.vision, config.fuse)
         trunk = language_config(config.language)
         self.language_model = LanguageModel(
-            trunk, head=decoder == "tokens", attention=config.language.get("attention", "sdpa")
+            trunk,
+            head=decoder == "tokens",
+            attention=config.language.get("attention", "sdpa"),
+            hands_on=config.joint,
         )
         width = self.language_model.width
         self.projector = build_projector(config.projector, self.vision_backbone.channels, width)
-        self.state_projector = MLP([config.state_dim, width, width]) if config.state_dim else None
-        self.action_head: RegressionHead | FlowHead | None = None
+        state_token = config.state_dim > 0 and not config.joint
+        self.state_projector = MLP([config.state_dim, width, width]) if state_token else None
+        self.action_head: RegressionHead | FlowHead | JointExpert | None = None
         self.bins: ActionBins | None = None
         if decoder == "regression":
             self.action_head = RegressionHead(
@@ -129,6 +143,15 @@ class ComposedVLA(nn.Module):
                 blocks=action["blocks"],
                 slots=action.get("slots", 1),
                 learnable=action.get("queries", "learnable") == "learnable",
+            )
+        elif config.joint:
+            self.action_head = JointExpert(
+                self.language_model.config,
+                action_dim=config.action_dim,
+                state_dim=config.state_dim,
+                hidden=action["hidden"],
+                mlp=action["mlp"],
+                attention=config.language.get("attention", "sdpa"),
             )
         elif decoder == "flowMatching":
             self.action_head = FlowHead(
@@ -165,9 +188,10 @@ class ComposedVLA(nn.Module):
         # [cameras * B, T, width] -> [B, cameras * T, width]
         tokens = torch.cat(tokens.to(trunk).chunk(len(images)), dim=1)
         state = None
+        if self.config.state_dim and batch.state is None:
+            raise ValueError("The model reads proprioception, but the batch has no state.")
         if self.state_projector is not None:
-            if batch.state is None:
-                raise ValueError("The model reads proprioception, but the batch has no state.")
+            assert batch.state is not None
             state = self.state_projector(batch.state.to(self._dtype(self.state_projector))).to(trunk).unsqueeze(1)
         return {"prompt": batch.prompt, "images": tokens, "state": state}
 
@@ -199,8 +223,10 @@ class ComposedVLA(nn.Module):
         answer: Tensor | None = None,
         predict: bool = False,
         cache: DynamicCache | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Any, Tensor]:
         """The trunk over the observation and what follows it. Returns its output and which positions are valid.
+
+        The output is a tensor, or for joint attention the keys and values of each layer.
 
         With `predict` the output is the logits of what follows the observation and of what follows each token of `answer`.
         """
@@ -240,12 +266,12 @@ class ComposedVLA(nn.Module):
         if self.bins is not None:
             return self._token_losses(batch, actions, valid)
         seen = self._observe(batch)
-        if isinstance(self.action_head, FlowHead):
+        if isinstance(self.action_head, FlowHead | JointExpert):
             noise, time = _given(batch.noise, "noise"), _given(batch.time, "time")
             context, context_valid = self._trunk(batch, seen)
             work = _at_least_fp32(self._dtype(self.action_head))
             point, velocity = flow_point(actions.to(work), noise.to(work), time.to(work))
-            losses = (self._velocity(point, time.to(work), context, context_valid, valid) - velocity) ** 2
+            losses = (self._velocity(batch, point, time.to(work), context, context_valid, valid) - velocity) ** 2
         else:
             predicted = self._regress(batch, seen)
             losses = (predicted - actions.to(predicted.dtype)).abs()
@@ -275,10 +301,16 @@ class ComposedVLA(nn.Module):
         predicted = head(hidden[:, -slots:].to(self._dtype(head)))
         return predicted.to(_at_least_fp32(predicted.dtype))
 
-    def _velocity(self, point: Tensor, time: Tensor, context: Tensor, context_valid: Tensor, valid: Tensor) -> Tensor:
+    def _velocity(
+        self, batch: Batch, point: Tensor, time: Tensor, context: Any, context_valid: Tensor, valid: Tensor
+    ) -> Tensor:
         assert self.action_head is not None
         dtype = self._dtype(self.action_head)
-        velocity = self.action_head(point.to(dtype), time, context.to(dtype), context_valid, valid)
+        if isinstance(self.action_head, JointExpert):
+            state = None if batch.state is None else batch.state.to(dtype)
+            velocity = self.action_head(point.to(dtype), time, state, context, context_valid, valid)
+        else:
+            velocity = self.action_head(point.to(dtype), time, context.to(dtype), context_valid, valid)
         return velocity.to(point.dtype)
 
     # ------------------------------------------------------------------ inference
@@ -289,14 +321,14 @@ class ComposedVLA(nn.Module):
         seen = self._observe(batch)
         if self.bins is not None:
             return self._decode_tokens(batch, seen)
-        if isinstance(self.action_head, FlowHead):
+        if isinstance(self.action_head, FlowHead | JointExpert):
             context, context_valid = self._trunk(batch, seen)
             x = _given(batch.noise, "noise").to(_at_least_fp32(self._dtype(self.action_head)))
             steps = self.config.action["steps"]
             every = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
             for step in range(steps):  # Euler from t = 1 (noise) to t = 0
                 time = torch.full((batch.size,), 1 - step / steps, dtype=x.dtype, device=x.device)
-                x = x - self._velocity(x, time, context, context_valid, every) / steps
+                x = x - self._velocity(batch, x, time, context, context_valid, every) / steps
             return x
         return self._regress(batch, seen)
 
@@ -325,8 +357,9 @@ class ComposedVLA(nn.Module):
     # ------------------------------------------------------------------ facts about the parameters
 
     def dead_parameters(self) -> list[str]:
-        """Names of parameters that never receive a gradient: behind the layer that a token tower gives out."""
-        dead = []
+        """Names of parameters that never receive a gradient: behind the layer that a token tower gives out, or behind the keys and values
+        of the trunk's last layer where nothing else of it is read."""
+        dead = [f"language_model.{name}" for name in self.language_model.dead_parameters()]
         for index, tower in enumerate(self.config.vision):
             name = self.vision_backbone.tower_name(index)
             prefix = f"vision_backbone.{name}."

@@ -8,6 +8,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 from transformers.cache_utils import Cache
 
 from .construct import real_buffers
+from .joint import KeyValue, hand_on
 
 MASKS = ("causal", "prefix", "full")
 
@@ -71,10 +72,13 @@ def positions(valid: Tensor) -> Tensor:
 class LanguageModel(nn.Module):
     """A transformers causal LM under its own parameter names (`model.layers.0...`, `lm_head`), reading tokens and embeddings.
 
-    Without `head` the output embedding is left out: decoders that do not predict tokens would never train it.
+    Without `head` the output embedding is left out: decoders that do not predict tokens would never train it. With `hands_on` it gives
+    out each layer's keys and values (joint attention) instead of hidden states.
     """
 
-    def __init__(self, config: PretrainedConfig, head: bool, attention: str = "sdpa") -> None:
+    def __init__(
+        self, config: PretrainedConfig, head: bool, attention: str = "sdpa", *, hands_on: bool = False
+    ) -> None:
         super().__init__()
         if attention not in ("sdpa", "eager"):
             raise ValueError(f"Attention {attention!r} does not take an arbitrary mask: use sdpa or eager.")
@@ -89,6 +93,9 @@ class LanguageModel(nn.Module):
         self.tied = head and bool(config.tie_word_embeddings)
         if self.tied:
             self.lm_head.weight = self.embeddings.weight  # type: ignore[union-attr]
+        self.hands_on = hands_on
+        if hands_on:
+            hand_on(self.base)
 
     @property
     def base(self) -> Any:
@@ -117,7 +124,7 @@ class LanguageModel(nn.Module):
         answer: Tensor | None = None,
         logits_at: Tensor | None = None,
         cache: Cache | None = None,
-    ) -> Tensor:
+    ) -> Tensor | list[KeyValue]:
         """`[first prompt token] [images] [rest of the prompt] [state] [queries] [answer]` through the trunk.
 
         Args:
@@ -133,7 +140,7 @@ class LanguageModel(nn.Module):
                 through what leaves a unit by a side door.
 
         Returns:
-            [B, Q, width] behind the last norm, or [B, n, vocabulary].
+            [B, Q, width] behind the last norm, or [B, n, vocabulary]; a trunk that hands on: keys and values of each layer.
         """
         embed = self.embeddings
         parts: list[Tensor] = []
@@ -143,8 +150,11 @@ class LanguageModel(nn.Module):
         parts += [part for part in (state, queries) if part is not None]
         if answer is not None:
             parts.append(embed(answer))
+        sequence = torch.cat(parts, dim=1)
+        if self.hands_on:
+            return self._keys_values(sequence, mask, position_ids)
         hidden = self.base(
-            inputs_embeds=torch.cat(parts, dim=1),
+            inputs_embeds=sequence,
             attention_mask=mask,
             position_ids=position_ids,
             past_key_values=cache,
@@ -157,3 +167,23 @@ class LanguageModel(nn.Module):
         scores = self.lm_head(hidden.gather(1, logits_at.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])))
         cap = getattr(self.config, "final_logit_softcapping", None)
         return scores if cap is None else cap * torch.tanh(scores / cap)
+
+    def _keys_values(self, hidden: Tensor, mask: Tensor, position_ids: Tensor) -> list[KeyValue]:
+        rotary = self.base.rotary_emb(hidden, position_ids)
+        found: list[KeyValue] = []
+        for layer in self.base.layers:
+            hidden, key, value = layer(
+                hidden, attention_mask=mask, position_ids=position_ids, position_embeddings=rotary
+            )
+            found.append((key, value))
+        return found
+
+    def dead_parameters(self) -> list[str]:
+        """Names of parameters that never receive a gradient: of a trunk that hands on, all behind the keys and values of its last layer."""
+        if not self.hands_on:
+            return []
+        last = f"{self.base_name}.layers.{len(self.base.layers) - 1}."
+        live = tuple(f"{last}{part}" for part in ("input_layernorm.", "self_attn.k_", "self_attn.v_"))
+        behind = (f"{self.base_name}.norm.", last)
+        names = [name for name, _ in self.named_parameters()]
+        return [name for name in names if name.startswith(behind) and not name.startswith(live)]

@@ -15,7 +15,9 @@ from .batch import Batch
 from .composed import ComposedVLA, VLAConfig
 from .construct import parameter_dtype
 from .decoders import ActionBins
+from .expert import JointExpert
 from .images import evaluation_view
+from .joint import hand_on
 from .language import LanguageModel
 from .normalize import Normalizer, normalizer
 from .observe import observation_batch, prompt_tokenizer
@@ -25,7 +27,16 @@ from .vision import VisionBackbone
 
 # transformers copies a remote model's file and the files that it imports itself, not what those import in turn. So this file names
 # every neighbour, also those whose names it does not use.
-NEIGHBOURS = (ActionBins, LanguageModel, VisionBackbone, build_projector, evaluation_view, parameter_dtype)
+NEIGHBOURS = (
+    ActionBins,
+    JointExpert,
+    LanguageModel,
+    VisionBackbone,
+    build_projector,
+    evaluation_view,
+    hand_on,
+    parameter_dtype,
+)
 
 
 class VLAPretrainedConfig(PretrainedConfig):
