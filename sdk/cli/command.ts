@@ -20,8 +20,12 @@ export interface Outcome {
 type Action = (args: readonly string[], options: Readonly<Record<string, unknown>>, io: Io) => Promise<Outcome>
 
 export interface Registrar {
-  /** Adds `--json` and `action` to a command. Actions import what they need themselves, so that no command pays for another. */
-  readonly add: (command: Command, action: Action) => void
+  /**
+   * Adds `--json` and `action` to a command. Actions import what they need themselves, so that no command pays for another.
+   *
+   * @param misused What stands below a message about its arguments.
+   */
+  readonly add: (command: Command, action: Action, misused?: string) => void
 }
 
 /** The option every command has. */

@@ -32,12 +32,12 @@ export function importCommand({ add }: Registrar): void {
           "a train_config.json, or a checkpoint's folder; without one, the flags behind -- are all there is",
         ).makeOptionMandatory(),
       )
-      .argument('[flags...]', 'after --: flags of lerobot-train, which win over the file')
+      .argument('[flags...]', 'after --: flags of lerobot-train, or a whole command of it, which win over the file')
       .option('--out <file>', 'where the declaration goes; an existing file is not overwritten', 'pipeline.ts')
       .addOption(
         new Option(
           '--processes <n>',
-          'processes that trained it, or will (default: what the checkpoint says, else 1)',
+          'processes that trained it, or will (default: what the launcher or the checkpoint says, else 1)',
         ).argParser(count),
       )
       .option('--gpu <name>', 'the GPU, by its name in the catalog')
@@ -53,9 +53,11 @@ export function importCommand({ add }: Registrar): void {
           '\nExamples:',
           '  vla import --from-lerobot outputs/train/act/checkpoints/last/pretrained_model/train_config.json',
           '  vla import --from-lerobot -- --policy.type=act --dataset.repo_id=lerobot/pusht --steps=20000',
+          '  vla import --from-lerobot -- accelerate launch --num_processes=2 lerobot-train --policy.type=act ...',
         ].join('\n'),
       ),
     async (args, options, io) => importPipeline(args, options as unknown as Options, io),
+    'Flags of lerobot-train stand behind --: vla import --from-lerobot -- --policy.type=act ...',
   )
 }
 
@@ -68,6 +70,8 @@ function cameraMap(value: string): Readonly<Record<string, string>> {
   const pairs = value.split(',').map((pair) => pair.split('=').map((side) => side.trim()))
   const broken = pairs.find((pair) => pair.length !== 2 || pair.includes('') || !/^[A-Za-z_]\w*$/.test(pair[0] ?? ''))
   if (broken !== undefined) throw new InvalidArgumentError(`'${broken.join('=')}' is not camera=feature.`)
+  const twice = pairs.find(([camera], index) => pairs.findIndex(([first]) => first === camera) < index)
+  if (twice !== undefined) throw new InvalidArgumentError(`'${twice[0] ?? ''}' is given twice.`)
   return Object.fromEntries(pairs as [string, string][])
 }
 
@@ -89,8 +93,18 @@ async function importPipeline(args: readonly string[], options: Options, io: Io)
       'There is nothing to import.',
       'Name a train_config.json, or give the flags of lerobot-train behind --.',
     )
-  const path = file === undefined ? undefined : configFile(resolve(io.cwd, file))
-  const config = overlay(path === undefined ? {} : readNested(path, await parserFor(path)), flags.values)
+  const path = file === undefined ? undefined : configFile(file, io)
+  const read = path === undefined ? {} : readNested(path, await parserFor(path))
+  if (path !== undefined && typeof read['type'] === 'string' && !('policy' in read) && 'input_features' in read) {
+    const beside = join(dirname(path), 'train_config.json')
+    throw new CannotDo(
+      `${path} is the configuration of a policy, not of its training.`,
+      existsSync(beside)
+        ? `Name ${beside}.`
+        : 'lerobot-train writes a train_config.json beside it. Without one, say what it was trained with behind --: --policy.path=<this folder> --dataset.repo_id=<owner>/<name> ...',
+    )
+  }
+  const config = overlay(read, flags.values)
 
   // --policy.path: the pretrained policy's own configuration lies below what is said, and names the type.
   const policy = (config['policy'] ?? {}) as Nested
@@ -110,7 +124,10 @@ async function importPipeline(args: readonly string[], options: Options, io: Io)
   const from = path === undefined ? 'the flags' : basename(path)
   const around: Surroundings = {
     from: path !== undefined && args.length > 0 ? `${from} and the flags` : from,
-    processes: options.processes ?? (path === undefined ? undefined : trainedProcesses(path)),
+    processes:
+      options.processes ?? flags.launcher.processes ?? (path === undefined ? undefined : trainedProcesses(path)),
+    nodes: flags.launcher.nodes,
+    mixedPrecision: flags.launcher.mixedPrecision,
     gpu: options.gpu,
     cameras: options.cameras,
     dataset: datasetFeatures(plain(((config['dataset'] ?? {}) as Nested)['root']), io),
@@ -155,15 +172,22 @@ const published: Readonly<Record<string, string>> = {
   'lerobot/xvla-base': 'xvla',
 }
 
-/** The file itself, or the train_config.json of a checkpoint's folder. */
-function configFile(path: string): string {
-  if (!existsSync(path)) throw new CannotDo(`${path} is not there.`, 'Name a train_config.json of lerobot-train.')
-  if (!statSync(path).isDirectory()) return path
-  const inside = ['train_config.json', 'pretrained_model/train_config.json'].map((name) => join(path, name))
-  const found = inside.find((name) => existsSync(name))
-  if (found === undefined)
+/** The file itself, or the train_config.json of a checkpoint's folder or of a snapshot in the hub's cache. */
+function configFile(source: string, io: Io): string {
+  const path = resolve(io.cwd, source)
+  if (existsSync(path) && !statSync(path).isDirectory()) return path
+  const folders = foldersOf(source, io)
+  const names = ['train_config.json', 'pretrained_model/train_config.json']
+  const found = folders.flatMap((folder) => names.map((name) => join(folder, name))).find((name) => existsSync(name))
+  if (found !== undefined) return found
+  if (existsSync(path))
     throw new CannotDo(`${path} holds no train_config.json.`, 'Name the file, or a checkpoint of lerobot-train.')
-  return found
+  throw new CannotDo(
+    `${path} is not there.`,
+    isHubId(source, io)
+      ? `Name a train_config.json of lerobot-train. If ${source} is on the hub: hf download ${source} train_config.json`
+      : 'Name a train_config.json of lerobot-train, or give its flags behind --.',
+  )
 }
 
 type Parser = (text: string) => unknown
@@ -190,13 +214,22 @@ function readNested(path: string, parse: Parser = JSON.parse): Nested {
 
 /** config.json of a policy directory, or of a snapshot in the hub's cache. */
 function pretrainedConfig(source: string, io: Io): Nested | undefined {
-  const local = resolve(io.cwd, source)
+  const file = foldersOf(source, io)
+    .map((folder) => join(folder, 'config.json'))
+    .find((name) => existsSync(name))
+  return file === undefined ? undefined : readNested(file)
+}
+
+/** Where a source may lie: the folder, then its snapshots in the hub's cache, that of the main branch first. */
+function foldersOf(source: string, io: Io): readonly string[] {
   const home =
     io.env['HF_HOME'] ?? join(io.env['XDG_CACHE_HOME'] ?? join(io.env['HOME'] ?? '/', '.cache'), 'huggingface')
-  const hub = join(io.env['HF_HUB_CACHE'] ?? join(home, 'hub'), `models--${source.replaceAll('/', '--')}`, 'snapshots')
-  const snapshots = existsSync(hub) ? readdirSync(hub).map((name) => join(hub, name)) : []
-  const file = [local, ...snapshots].map((folder) => join(folder, 'config.json')).find((name) => existsSync(name))
-  return file === undefined ? undefined : readNested(file)
+  const cache = join(io.env['HF_HUB_CACHE'] ?? join(home, 'hub'), `models--${source.replaceAll('/', '--')}`)
+  const [snapshots, main] = [join(cache, 'snapshots'), join(cache, 'refs/main')]
+  const names = existsSync(snapshots) ? readdirSync(snapshots) : []
+  const newest = existsSync(main) ? readFileSync(main, 'utf8').trim() : ''
+  const ordered = [...names.filter((name) => name === newest), ...names.filter((name) => name !== newest)]
+  return [resolve(io.cwd, source), ...ordered.map((name) => join(snapshots, name))]
 }
 
 /** How many processes wrote the checkpoint that the configuration lies in. */

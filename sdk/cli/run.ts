@@ -64,9 +64,10 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
     })
 
   const registrar: Registrar = {
-    add: (command, action) => {
+    add: (command, action, misused) => {
       command.option(...JSON_OPTION).exitOverride()
       command.copyInheritedSettings(program)
+      if (misused !== undefined) command.showHelpAfterError(misused)
       command.action(async () => {
         running = command.name()
         const outcome = await action(command.args, command.opts(), io)

@@ -122,11 +122,8 @@ function cameraSlots(root: unknown): Finding[] {
 function gpuName(root: unknown): Finding[] {
   const gpu = valueAt(root, ['hardware', 'gpu'])
   if (valueAt(root, ['hardware', 'kind']) !== 'gpus' || typeof gpu !== 'string' || gpuNames.includes(gpu)) return []
-  const near = gpu === '' ? [] : gpuNames.filter((known) => known.toLowerCase().includes(gpu.toLowerCase()))
-  const meant = suggest(gpu, gpuNames) ?? (near.length === 1 ? near[0] : undefined)
+  const { meant, fix } = likelyGpu(gpu)
   const path = ['hardware', 'gpu']
-  const fix =
-    meant === undefined ? `Use one of ${(near.length > 0 ? near : gpuNames).join(', ')}.` : `Did you mean '${meant}'?`
   return [
     declareFinding(
       'VLA005',
@@ -137,6 +134,15 @@ function gpuName(root: unknown): Finding[] {
       meant === undefined ? undefined : setFix(path, meant),
     ),
   ]
+}
+
+/** What an unknown GPU stands for: a name that it is a part of, or one that it is a misspelling of. */
+export function likelyGpu(gpu: string): { readonly meant: string | undefined; readonly fix: string } {
+  const near = gpu === '' ? [] : gpuNames.filter((known) => known.toLowerCase().includes(gpu.toLowerCase()))
+  const meant = near.length === 0 ? suggest(gpu, gpuNames) : near.length === 1 ? near[0] : undefined
+  const fix =
+    meant === undefined ? `Use one of ${(near.length > 0 ? near : gpuNames).join(', ')}.` : `Did you mean '${meant}'?`
+  return { meant, fix }
 }
 
 /** A dataset that says neither where it is nor what it is called. */

@@ -63,12 +63,14 @@ export function importCameras(
   const visual = inputs.filter(([name, { type }]) => type === 'VISUAL' && !/\.empty_camera_\d+$/.test(name))
   const available = around.dataset === undefined ? undefined : pictures(around.dataset)
   let features = visual.map(([name]) => name)
-  if (features.length === 0 && pretrained) {
+  // A pretrained policy's features are its own, where they are not taken from it: --policy.input_features=null.
+  const own = pretrained && !('input_features' in policy.said && inputs.length === 0)
+  if (features.length === 0 && own) {
     features = (findLoop(policy.type)?.cameras ?? []).map((camera) => `observation.images.${camera}`)
     if (features.length > 0)
       ledger.assume('policy.input_features', `The cameras of the published ${policy.type}: ${features.join(', ')}.`)
   }
-  if (features.length === 0 && !pretrained && available !== undefined) features = available
+  if (features.length === 0 && !own && available !== undefined) features = available
   if (features.length === 0) {
     ledger.refuse(
       'policy.input_features',

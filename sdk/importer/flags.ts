@@ -11,18 +11,33 @@ export interface ReadFlags {
   readonly values: Nested
   /** `--config_path`. */
   readonly configPath: string | undefined
+  readonly launcher: Launcher
 }
 
-/** Reads `--a.b=c`, `--a.b c`. Whatever is no flag is a problem, and so is one without a value. */
-export function readFlags(args: readonly string[], ledger: Ledger): ReadFlags {
+/** What the words before lerobot-train's own name say, where a whole command was pasted: `accelerate launch --num_processes=2`. */
+export interface Launcher {
+  readonly processes: number | undefined
+  readonly nodes: number | undefined
+  /** accelerate's `--mixed_precision`. */
+  readonly mixedPrecision: string | undefined
+}
+
+const trainer = /(?:^|[/.\s])lerobot[-_]train(?:\.py)?\)?$|(?:^|[/\\])train\.py$|\.scripts\.train$/
+
+/**
+ * Reads `--a.b=c`, `--a.b c`, or a whole command with its launcher. Whatever is no flag is a problem, and so is one without a value.
+ */
+export function readFlags(command: readonly string[], ledger: Ledger): ReadFlags {
   const values: Nested = {}
   let configPath: string | undefined
+  const pasted = command[0]?.startsWith('-') === false
+  const program = pasted ? command.findIndex((word) => trainer.test(word)) : -1
+  // Of a command whose program has another name, that name alone is skipped.
+  const args = pasted ? command.slice(Math.max(program, 0) + 1) : command
   for (let index = 0; index < args.length; index++) {
     const arg = args[index] ?? ''
     const match = /^--([A-Za-z_][\w.]*)(?:=(.*))?$/s.exec(arg)
     if (match === null) {
-      // The program's own name, where a whole command was pasted.
-      if (index === 0 && !arg.startsWith('-')) continue
       ledger.refuse(arg, `'${arg}' is no flag of lerobot-train.`, 'Write flags as --name=value.')
       continue
     }
@@ -40,7 +55,29 @@ export function readFlags(args: readonly string[], ledger: Ledger): ReadFlags {
     if (path === 'config_path') configPath = value
     else set(values, path.split('.'), scalar(value), path, ledger)
   }
-  return { values, configPath }
+  return { values, configPath, launcher: readLauncher(command.slice(0, Math.max(program, 0))) }
+}
+
+/** `accelerate launch` counts all processes, `torchrun` those of one node. */
+function readLauncher(words: readonly string[]): Launcher {
+  const said = (name: string): string | undefined => {
+    for (const [index, word] of words.entries()) {
+      const [option = '', value] = word.split('=')
+      if (option.replaceAll('-', '_') === `__${name}`) return value ?? words[index + 1]
+    }
+    return undefined
+  }
+  const count = (name: string): number | undefined => {
+    const text = said(name)
+    return text !== undefined && /^[1-9]\d*$/.test(text) ? Number(text) : undefined
+  }
+  const nodes = count('num_machines') ?? count('nnodes')
+  const perNode = count('nproc_per_node')
+  return {
+    processes: count('num_processes') ?? (perNode && perNode * (nodes ?? 1)),
+    nodes,
+    mixedPrecision: said('mixed_precision'),
+  }
 }
 
 /** A text that YAML could also read as something else keeps both meanings until it is known which field it belongs to. */

@@ -1,10 +1,11 @@
 /** lerobot-train's configuration becomes a pipeline.ts, with a list of what LeRobot ignored or silently changed. */
-import { findGpu, gpuNames } from '../catalog/gpus.ts'
+import { findGpu } from '../catalog/gpus.ts'
 import type { PolicyFacts } from '../catalog/lerobot/facts.ts'
 import type { NormalizationMode } from '../catalog/lerobot/fields.ts'
 import { findPolicy, type PolicyFamily } from '../catalog/lerobot/index.ts'
 import { findLoop } from '../catalog/lerobot/loop.ts'
 import { metaworldTasks } from '../catalog/metaworld.ts'
+import { likelyGpu } from '../declare/names.ts'
 import { suggest } from '../declare/suggest.ts'
 import { importAdapters } from './adapters.ts'
 import { importCameras, type CameraSources } from './cameras.ts'
@@ -20,6 +21,10 @@ export interface Surroundings extends CameraSources {
   readonly from: string
   /** Processes that trained it; undefined: not known. */
   readonly processes: number | undefined
+  /** Machines that they ran on; undefined: not known. */
+  readonly nodes: number | undefined
+  /** `--mixed_precision` of accelerate's launcher; undefined: not said. */
+  readonly mixedPrecision: string | undefined
   /** Name of the GPU in the catalog; undefined: not known. */
   readonly gpu: string | undefined
   /** config.json of the pretrained policy, where it is at hand. */
@@ -70,8 +75,11 @@ function translate(config: ReadConfiguration, around: Surroundings, ledger: Ledg
       actionDim: { unknown: true },
     })
   const effective = describe(whole(policy, around.pretrained))
+  // What a pretrained policy says that is not at hand, nobody can judge.
+  const open = pretrained !== undefined && around.pretrained === undefined
   for (const { field, message } of effective.problems)
-    ledger.refuse(`policy.${field}`, message, 'LeRobot refuses it too, or fails on it; change it.')
+    if (!open || Object.hasOwn(policy.said, field))
+      ledger.refuse(`policy.${field}`, message, 'LeRobot refuses it too, or fails on it; change it.')
   const declared = describe(options.effectiveConfig)
   if (ledger.problems.length > 0) return undefined
 
@@ -81,8 +89,8 @@ function translate(config: ReadConfiguration, around: Surroundings, ledger: Ledg
       'processes',
       'The configuration does not say how many processes trained: one. Say it with --processes.',
     )
-  const hardware = importHardware(policy, processes, around.gpu, ledger)
-  const precision = importPrecision(config, hardware, ledger)
+  const hardware = importHardware(policy, processes, around, ledger)
+  const precision = importPrecision(config, hardware, around.mixedPrecision, ledger)
   const loadedInBf16 = policy.type === 'smolvla' && policy.said['load_vlm_weights'] === true
   const recipe = importRecipe(config, effective, declared, ledger)
   const normalize = importNormalization(policy, effective, declared, config, ledger)
@@ -292,24 +300,21 @@ interface ImportedHardware {
 function importHardware(
   policy: ReadPolicy,
   processes: number,
-  gpu: string | undefined,
+  { gpu, nodes: said }: Surroundings,
   ledger: Ledger,
 ): ImportedHardware {
   const device = policy.said['device']
   if (device === 'cpu' && gpu === undefined) return { code: new Call('cpus', { processes }), cpu: true, bf16: false }
   if (gpu !== undefined && findGpu(gpu) === undefined) {
-    const meant = suggest(gpu, gpuNames)
-    ledger.refuse(
-      '--gpu',
-      `The catalog has no GPU '${gpu}'.`,
-      meant === undefined ? `Use one of ${gpuNames.join(', ')}.` : `Did you mean '${meant}'?`,
-    )
+    ledger.refuse('--gpu', `The catalog has no GPU '${gpu}'.`, likelyGpu(gpu).fix)
   }
   if (gpu === undefined)
     ledger.assume('policy.device', `The configuration does not say which GPU: ${assumedGpu}. Say it with --gpu.`)
-  const perNode = processes > 8 && processes % 8 === 0 ? 8 : processes
-  const nodes = processes / perNode
-  if (nodes > 1) ledger.assume('processes', `${String(processes)} processes: ${String(nodes)} nodes of 8 GPUs.`)
+  const usual = processes > 8 && processes % 8 === 0 ? processes / 8 : 1
+  const nodes = said !== undefined && processes % said === 0 ? said : usual
+  const perNode = processes / nodes
+  if (nodes > 1 && nodes !== said)
+    ledger.assume('processes', `${String(processes)} processes: ${String(nodes)} nodes of 8 GPUs.`)
   const name = gpu ?? assumedGpu
   const shape = { perNode: perNode === 1 ? undefined : perNode, nodes: nodes === 1 ? undefined : nodes }
   const code = perNode === 1 && nodes === 1 ? new Call('gpus', name) : new Call('gpus', name, shape)
@@ -320,6 +325,7 @@ function importHardware(
 function importPrecision(
   { policy, said }: ReadConfiguration,
   { cpu, bf16 }: ImportedHardware,
+  launched: string | undefined,
   ledger: Ledger,
 ): 'fp32' | 'bf16' | undefined {
   const family = findPolicy(policy.type)
@@ -347,14 +353,31 @@ function importPrecision(
       'On CUDA, autocast computes in fp16 with a loss scaler; here it is bf16 over masters in fp32, where the GPU has it.',
       `${trainer}, train: torch.get_autocast_dtype`,
     )
-  if (said.has('cudnn_deterministic') && dtype === undefined && !amp && !cpu)
+  const asked = launched !== undefined && launched !== 'no'
+  if (asked && (hasDtype || amp))
+    ledger.note(
+      'ignored',
+      'mixed_precision',
+      `The launcher's ${launched} is replaced by ${hasDtype ? `the dtype of ${policy.type} (${String(dtype)})` : 'what use_amp says'}.`,
+      `${trainer}, train: Accelerator(mixed_precision=...)`,
+    )
+  else if (asked && launched === 'fp16')
+    ledger.note(
+      'differs',
+      'mixed_precision',
+      'Autocast computed in fp16 with a loss scaler; here it is bf16 over masters in fp32, where the GPU has it.',
+      `${trainer}, train: accelerator.autocast`,
+    )
+  else if (asked && launched !== 'bf16')
+    ledger.refuse('mixed_precision', `'${launched}' has no counterpart.`, "Launch it with 'bf16', 'fp16' or 'no'.")
+  const mixed = dtype === 'bfloat16' || (!hasDtype && (amp || asked))
+  if (said.has('cudnn_deterministic') && dtype === undefined && !mixed && !cpu)
     ledger.note(
       'differs',
       'policy.dtype',
       'LeRobot allows TF32 in matrix products of fp32; here fp32 is fp32. Leave dtype out of the modules to compute in bf16.',
       `${trainer}, train: torch.backends.cuda.matmul.allow_tf32`,
     )
-  const mixed = dtype === 'bfloat16' || (amp && !hasDtype)
   if (cpu) return mixed ? 'bf16' : undefined
   return !mixed && bf16 ? 'fp32' : undefined
 }

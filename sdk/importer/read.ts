@@ -127,6 +127,8 @@ export function readConfiguration(config: Nested, ledger: Ledger): ReadConfigura
 function readPolicy(config: Nested, ledger: Ledger): ReadPolicy | undefined {
   const policy = record(config, 'policy', ledger)
   if (policy === undefined) {
+    // Anything that is no object has been told.
+    if ((plain(config['policy']) ?? null) !== null) return undefined
     ledger.refuse('policy', 'No policy is named.', 'Add --policy.type=<type>, or --policy.path=<pretrained policy>.')
     return undefined
   }
@@ -156,7 +158,12 @@ function readPolicy(config: Nested, ledger: Ledger): ReadPolicy | undefined {
   }
   const table: Fields = { ...baseFields, ...family.fields, ...family.managed }
   const elsewhere = new Set(['type', 'path', 'discover_packages_path'])
-  const rest = Object.fromEntries(Object.entries(policy).filter(([name]) => !elsewhere.has(name)))
+  const rest = Object.fromEntries(
+    Object.entries(policy)
+      .filter(([name]) => !elsewhere.has(name))
+      // LeRobot takes null and {} for the features of the dataset.
+      .map(([name, value]) => [name, /^(?:in|out)put_features$/.test(name) ? (plain(value) ?? {}) : value]),
+  )
   const values: Readonly<Record<string, unknown>> = readFields(table, rest, 'policy.', ledger)
   const said = Object.fromEntries(Object.keys(rest).map((name) => [name, values[name]]))
   return { type, said, inputs: readFeatures(said['input_features'], ledger) }

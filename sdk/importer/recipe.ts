@@ -44,7 +44,7 @@ export function importRecipe(
   const optimizer = train.use_policy_training_preset
     ? preset(config, effective.recipe, updates, ledger)
     : own(config, updates, ledger)
-  if (optimizer === undefined) return undefined
+  if (optimizer === undefined || isRefused(optimizer, config, effective, ledger)) return undefined
 
   const names = effective.modules.map(({ name }) => name)
   const recipe = declared.recipe
@@ -87,6 +87,41 @@ export function importRecipe(
     lr: lr.own,
     weightDecay: weightDecay.own,
   }
+}
+
+/** What torch refuses when the optimizer is made, rates that train nothing, and a rate that rises to its floor. */
+function isRefused(
+  optimizer: Effective,
+  { policy, train }: ReadConfiguration,
+  facts: PolicyFacts,
+  ledger: Ledger,
+): boolean {
+  const before = ledger.problems.length
+  const isPreset = train.use_policy_training_preset
+  const at = (field: string): string => (isPreset ? `policy.optimizer_${field}` : `optimizer.${field}`)
+  const require = (is: boolean, field: string, value: number, range: string): void => {
+    if (!is) ledger.refuse(field, `It cannot be ${String(value)}.`, `Give a number ${range}.`)
+  }
+  const rate = optimizer.lr('heads')
+  require(rate > 0, at('lr'), rate, 'above 0')
+  const scale = policy.said['optimizer_soft_prompt_warmup_lr_scale'] == null ? 'lr_scale' : 'warmup_lr_scale'
+  for (const [module, field] of [
+    ['vision', 'policy.optimizer_lr_backbone'],
+    ['softPrompts', `policy.optimizer_soft_prompt_${scale}`],
+  ] as const)
+    if (rate > 0 && facts.modules.some(({ name }) => name === module))
+      require(optimizer.lr(module) > 0, field, optimizer.lr(module), 'above 0')
+  require(optimizer.weightDecay('heads') >= 0, at('weight_decay'), optimizer.weightDecay('heads'), 'from 0 on')
+  for (const beta of optimizer.betas) require(beta >= 0 && beta < 1, at('betas'), beta, 'from 0 to below 1')
+  require(optimizer.eps >= 0, at('eps'), optimizer.eps, 'from 0 on')
+  const { floor } = optimizer.schedule
+  if (rate > 0 && (floor < 0 || floor > 1))
+    ledger.refuse(
+      isPreset ? 'policy.scheduler_decay_lr' : 'scheduler.decay_lr',
+      `The rate would ${floor > 1 ? 'rise' : 'fall'} from its peak of ${String(rate)} to ${String(tidy(floor * rate))}.`,
+      'Give a number from 0 to the peak.',
+    )
+  return ledger.problems.length > before
 }
 
 /** One rate for all, or each module's own; nothing where the published recipe says the same. */

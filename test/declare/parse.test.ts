@@ -358,6 +358,10 @@ describe('VLA005: unknown GPU', () => {
     expect(said({ ...smallest, hardware: { kind: 'gpus', gpu: 'h100' } })).toEqual([
       "VLA005 hardware.gpu: The catalog has no GPU 'h100'. Use one of H100-SXM-80GB, H100-PCIe-80GB.",
     ])
+    // A name that it is a part of is nearer than one that is a letter away (A10G).
+    expect(said({ ...smallest, hardware: { kind: 'gpus', gpu: 'A100' } })).toEqual([
+      "VLA005 hardware.gpu: The catalog has no GPU 'A100'. Use one of A100-SXM-80GB, A100-SXM-40GB.",
+    ])
   })
 
   test('none', () => {

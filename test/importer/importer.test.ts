@@ -25,6 +25,8 @@ const read = (name: string): Record<string, unknown> =>
 const around: Surroundings = {
   from: 'a test',
   processes: 1,
+  nodes: undefined,
+  mixedPrecision: undefined,
   gpu: undefined,
   cameras: undefined,
   dataset: undefined,
@@ -202,6 +204,70 @@ describe('the command line of lerobot-train', () => {
     expect(text?.split('export default')[1]).not.toContain('seed:')
   })
 
+  it.each([
+    [['accelerate', 'launch', '--multi_gpu', '--num_processes=2', '$(which lerobot-train)'], { processes: 2 }],
+    [
+      ['torchrun', '--nproc-per-node', '4', '--nnodes=2', '-m', 'lerobot.scripts.lerobot_train'],
+      { processes: 8, nodes: 2 },
+    ],
+    [['python', '-m', 'lerobot.scripts.lerobot_train'], {}],
+    [['CUDA_VISIBLE_DEVICES=0', 'python', 'src/lerobot/scripts/train.py'], {}],
+    [['accelerate', 'launch', '--mixed_precision', 'fp16', '/usr/bin/lerobot-train'], { mixedPrecision: 'fp16' }],
+    // A value that looks like the program is none where no program was named.
+    [['--output_dir', 'lerobot-train'], {}],
+  ])('takes a whole command: %j', (before, launcher) => {
+    const ledger = new Ledger()
+    const read = readFlags([...before, '--policy.type=act', '--job_name', 'lerobot-train'], ledger)
+    expect(ledger.problems).toEqual([])
+    expect(read.values).toMatchObject({ policy: { type: expect.anything() as unknown } })
+    expect(Object.keys(read.values)).toContain('job_name')
+    const nothing = { processes: undefined, nodes: undefined, mixedPrecision: undefined }
+    expect(read.launcher).toEqual({ ...nothing, ...launcher })
+  })
+
+  it('takes the shape of the machine and the precision from the launcher', () => {
+    const launched = (more: Partial<Surroundings>, flags: readonly string[] = base) =>
+      fromFlags(flags, { ...camera, ...more })
+    expect(launched({ processes: 8, nodes: 2 }).text).toContain("gpus('A100-SXM-80GB', { perNode: 4, nodes: 2 })")
+    expect(launched({}).text).toContain("dtype: 'fp32'")
+    const bf16 = launched({ mixedPrecision: 'bf16' })
+    expect(bf16.text).not.toContain('dtype')
+    expect(said(launched({ mixedPrecision: 'fp16' }).remarks, 'differs')).toContain('mixed_precision')
+    expect(launched({ mixedPrecision: 'fp8' }).problems).toMatchObject([{ field: 'mixed_precision' }])
+    // pi0 has a dtype, which LeRobot hands to accelerate instead.
+    const pi0 = ['--policy.type=pi0', '--policy.pretrained_path=lerobot/pi0_base', '--dataset.repo_id=me/pick']
+    const ignored = launched({ mixedPrecision: 'bf16' }, pi0)
+    expect(said(ignored.remarks, 'ignored')).toContain('mixed_precision')
+    expect(ignored.text).toContain("dtype: 'fp32'")
+  })
+
+  it('does not judge what a pretrained policy says that is not at hand', () => {
+    const xvla = ['--policy.type=xvla', '--policy.pretrained_path=lerobot/xvla-base', '--dataset.repo_id=me/pick']
+    expect(fromFlags([...xvla, '--policy.action_mode=auto']).text).toContain(
+      "xvla({ weights: 'lerobot/xvla-base', config: { action_mode: 'auto' } })",
+    )
+    // What is said is judged all the same, and so is all of a policy whose config.json is there.
+    expect(fromFlags([...xvla, '--policy.florence_config={}']).problems).toMatchObject([
+      { field: 'policy.florence_config' },
+    ])
+    expect(fromFlags(xvla, { pretrained: { type: 'xvla' } }).problems).toMatchObject([
+      { field: 'policy.florence_config' },
+    ])
+  })
+
+  it('takes the features of the dataset where those of the pretrained policy are not wanted', () => {
+    const flags = [
+      '--policy.type=smolvla',
+      '--policy.pretrained_path=lerobot/smolvla_base',
+      '--dataset.repo_id=me/pick',
+    ]
+    const dataset = { 'observation.images.wrist': { dtype: 'video', shape: [64, 64, 3] } }
+    const without = ['--policy.input_features=null', '--policy.output_features=null']
+    expect(fromFlags([...flags, ...without], { dataset }).text).toContain("cameras: ['wrist']")
+    expect(fromFlags([...flags, ...without]).problems).toMatchObject([{ field: 'policy.input_features' }])
+    expect(fromFlags(flags).text).toContain("camera1: 'observation.images.camera1'")
+  })
+
   it('tells that --optimizer.* is replaced by the preset', () => {
     const { remarks, text } = fromFlags([...base, '--optimizer.type=adamw', '--optimizer.lr=1e-3'], camera)
     const found = remarks.find(({ field }) => field === 'optimizer.lr')
@@ -262,6 +328,15 @@ describe('the command line of lerobot-train', () => {
     )
     const checkpoint = join(here, 'checkpoints/000100')
     writeFile(join(checkpoint, 'pretrained_model/train_config.json'), JSON.stringify(read('act')))
+    // The hub's cache, the snapshot of the main branch before others.
+    const cache = join(here, 'hub/models--me--act')
+    writeFile(join(cache, 'snapshots/aaa/train_config.json'), JSON.stringify({ ...read('act'), steps: 1 }))
+    writeFile(join(cache, 'snapshots/bbb/train_config.json'), JSON.stringify({ ...read('act'), steps: 2222 }))
+    writeFile(join(cache, 'refs/main'), 'bbb')
+    await vla(here, ['import', '--from-lerobot', 'me/act', '--out', 'hub.ts'], {
+      env: { HF_HUB_CACHE: join(here, 'hub') },
+    })
+    expect(readFileSync(join(here, 'hub.ts'), 'utf8')).toContain('updates: 2_222')
     writeFile(join(checkpoint, 'training_state/training_step.json'), JSON.stringify({ step: 100, num_processes: 8 }))
     await vla(here, ['import', '--from-lerobot', checkpoint, '--out', 'act.ts'])
     expect(readFileSync(join(here, 'act.ts'), 'utf8')).toContain('globalBatch: 64')
@@ -301,11 +376,23 @@ describe('what cannot be imported', () => {
     [['--peft.r=8'], 'peft', 'not pretrained'],
     [['--env.type=metaworld', '--env.task=reach-v2'], 'env.task', "'reach-v3'"],
     [['--dataset.eval_split=2'], 'dataset.eval_split', '2'],
+    [['--policy.optimizer_lr=0'], 'policy.optimizer_lr', 'It cannot be 0. Give a number above 0.'],
+    [['--policy.optimizer_lr=-1'], 'policy.optimizer_lr', '-1'],
+    [['--policy.optimizer_lr_backbone=-1e-5'], 'policy.optimizer_lr_backbone', '-0.00001'],
+    [['--policy.optimizer_weight_decay=-1'], 'policy.optimizer_weight_decay', '-1'],
+    [['--policy.type=pi0', '--policy.optimizer_betas=[0.9, 1]'], 'policy.optimizer_betas', 'from 0 to below 1'],
+    [['--policy.type=smolvla', '--policy.optimizer_lr=1e-6'], 'policy.scheduler_decay_lr', '0.000001 to 0.0000025'],
+    [['--policy=act'], 'policy', 'an object is expected'],
   ])('%j: %s', (flags, field, words) => {
     const { text, problems } = fromFlags([...base, ...flags], camera)
     expect(text).toBeUndefined()
     const found = problems.find((problem) => problem.field === field)
     expect(`${found?.message ?? ''} ${found?.fix ?? ''}`).toContain(words)
+  })
+
+  it('is told once where the policy is no object', () => {
+    const { problems } = fromFlags(['--policy=act', '--dataset.repo_id=me/pick'], camera)
+    expect(problems.map(({ field }) => field)).toEqual(['policy'])
   })
 
   it('asks for cameras that nobody knows', () => {
@@ -331,6 +418,21 @@ describe('what cannot be imported', () => {
     const unknown = await vla(here, ['import', '--from-lerobot', '--out', 'a.ts', '--', ...hub])
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('is not on this machine') as string })
     expect(await vla(here, ['import', '--from-lerobot', '--out', 'a.ts'])).toMatchObject({ code: 2 })
+    // A policy's own configuration, of which lerobot-train's lies beside; a hub id; flags in the wrong place; a GPU's family.
+    writeFile(join(here, 'policy/config.json'), JSON.stringify(read('act')['policy']))
+    const a = ['--out', 'a.ts']
+    const toldOf = async (argv: readonly string[]) => (await vla(here, ['import', '--from-lerobot', ...argv])).stderr
+    const policyOnly = await toldOf(['policy/config.json', ...a])
+    expect(policyOnly).toContain('is the configuration of a policy, not of its training')
+    expect(policyOnly).toContain('--policy.path=<this folder>')
+    writeFile(join(here, 'policy/train_config.json'), '{}')
+    expect(await toldOf(['policy/config.json', ...a])).toContain(`Name ${join(here, 'policy/train_config.json')}.`)
+    expect(await toldOf(['me/act', ...a])).toContain('hf download me/act train_config.json')
+    expect(await toldOf([...a, '--policy.type=act'])).toContain('Flags of lerobot-train stand behind --')
+    expect(await toldOf(['--cameras', 'a=x,a=y', ...a, '--', ...base])).toContain("'a' is given twice")
+    expect(await toldOf(['--cameras', 'a=x', '--gpu', 'A100', ...a, '--', ...base])).toContain(
+      'Use one of A100-SXM-80GB, A100-SXM-40GB.',
+    )
     expect(existsSync(join(here, 'a.ts'))).toBe(false)
   })
 })
