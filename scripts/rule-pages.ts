@@ -4,6 +4,7 @@ import { BASE_HEAD, BASE_PIPELINE } from '../sdk/rules/base.ts'
 import { entries, ruleById } from '../sdk/rules/index.ts'
 import { toMarkdown } from '../sdk/rules/page.ts'
 import type { Example, RuleEntry } from '../sdk/rules/rule.ts'
+import { coveragePage } from './coverage-page.ts'
 
 const STYLE = { parser: 'typescript', singleQuote: true, semi: false, trailingComma: 'all', printWidth: 100 } as const
 
@@ -20,6 +21,7 @@ export async function rulePages(): Promise<Map<string, string>> {
     )
   }
   pages.set('README.md', await index())
+  pages.set('coverage.md', coveragePage())
   return pages
 }
 
@@ -73,6 +75,8 @@ Every example is executed: an invalid one gives its rule's finding, a valid one 
 \`\`\`ts
 ${base.trimEnd()}
 \`\`\`
+
+[coverage.md](coverage.md) says what becomes of public reports, and of the checks that other trainers make.
 
 A rule that can be switched off needs a reason: \`rules: { VLA203: off('the reason') }\`. The reason is listed in the plan and in the generated project.
 
