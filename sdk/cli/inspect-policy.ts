@@ -278,6 +278,8 @@ async function declarationText(
       dead: dead.length === 0 ? undefined : dead,
     },
   ])
+  // lerobot-train puts ImageNet's statistics in the place of the dataset's.
+  const images: Readonly<Record<string, string>> = { MEAN_STD: 'imagenet', IDENTITY: 'identity' }
   const model = new Call('lerobotPolicy', {
     type: found.type,
     plugin: options.plugin,
@@ -286,6 +288,7 @@ async function declarationText(
     state: found.state_dim === 0 ? false : undefined,
     chunk: found.chunk,
     batchNorm: found.batch_norm.length === 0 ? undefined : 'frozen',
+    images: images[found.normalization['VISUAL'] ?? ''],
     config: Object.keys(config).length === 0 ? undefined : config,
     modules: Object.fromEntries(modules),
   })
@@ -302,7 +305,6 @@ async function declarationText(
   const frozen = Object.entries(found.modules).flatMap(([name, { trains }]): [string, Code][] =>
     trains ? [] : [[name, { freeze: 'always' }]],
   )
-  const visual = found.normalization['VISUAL'] ?? 'IDENTITY'
   const { optimizer } = found.recipe
   const lines = [
     `model: ${expression(model, 0, 7)},`,
@@ -315,8 +317,9 @@ async function declarationText(
     )
   if (findPolicy(found.type) !== undefined)
     lines.push(`// The catalog describes ${found.type}: its own constructor, ${found.type}({ ... }), needs no modules.`)
-  else if (visual !== 'IDENTITY')
-    lines.push(`// LeRobot normalises its images (${visual}); lerobotPolicy hands them on as they are, from 0 to 1.`)
+  for (const [kind, mode] of Object.entries(found.normalization))
+    if ((kind === 'VISUAL' ? images : modes)[mode] === undefined)
+      lines.push(`// LeRobot normalises ${kind} by ${mode}, for which there is no word here: choose another.`)
   return lines.join('\n')
 }
 

@@ -7,6 +7,12 @@ import * as z from 'zod'
  */
 export type Normalization = 'meanStd' | 'minMax' | 'quantiles' | 'identity'
 
+/**
+ * Of pictures, which are numbers from 0 to 1. `'imagenet'`: (x - mean) / std with ImageNet's mean and std, as lerobot-train does it.
+ * `'meanStd'`: with the dataset's. `'identity'`: untouched.
+ */
+export type ImageNormalization = 'imagenet' | 'meanStd' | 'identity'
+
 export interface Normalize {
   /**
    * Normalisation of the proprioception.
@@ -36,6 +42,8 @@ export interface Normalize {
 }
 
 const normalization = z.enum(['meanStd', 'minMax', 'quantiles', 'identity'])
+
+export const imageNormalization: z.ZodType<ImageNormalization> = z.enum(['imagenet', 'meanStd', 'identity'])
 
 export const normalizeSchema: z.ZodType<Normalize> = z.strictObject({
   state: normalization.exactOptional(),

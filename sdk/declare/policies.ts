@@ -10,6 +10,7 @@ import type { smolvlaFields } from '../catalog/lerobot/smolvla.ts'
 import type { xvlaFields } from '../catalog/lerobot/xvla.ts'
 import type { Traits } from './check.ts'
 import { jsonRecord, positive, text, type Json } from './common.ts'
+import { imageNormalization, type ImageNormalization } from './normalize.ts'
 import type { ModelShape } from './shape.ts'
 
 /** Patterns that say which parameters a module of a policy has. `vla inspect` proposes them. */
@@ -69,6 +70,11 @@ export interface PolicyOptions<
    * @default 'dataset'
    */
   readonly statistics?: 'dataset' | 'inherited'
+  /**
+   * What normalises the pictures of every camera before the policy sees them. `vla inspect` proposes LeRobot's.
+   * @default as lerobot-train does it for this policy, or as the pretrained policy has it; otherwise it is to be said
+   */
+  readonly images?: ImageNormalization
   /**
    * Further fields of LeRobot's configuration class, by its names: `{ n_obs_steps: 2 }`.
    * @default LeRobot's, or the pretrained policy's
@@ -240,6 +246,7 @@ const shared = {
   padding: z.enum(['masked', 'counted']).exactOptional(),
   batchNorm: z.enum(['refuse', 'frozen']).exactOptional(),
   statistics: z.enum(['dataset', 'inherited']).exactOptional(),
+  images: imageNormalization.exactOptional(),
   config: jsonRecord.exactOptional(),
 }
 

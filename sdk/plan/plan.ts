@@ -116,7 +116,7 @@ const policyModel = z.strictObject({
   stateDim: known(count), // 0: no proprioception
   actionDim: known(positive),
   imageSizes: known(z.record(z.string(), z.tuple([positive, positive]))), // camera -> [height, width] in pixels, as the dataset has them
-  visual: z.enum(['identity', 'imagenet', 'dataset']), // what normalises the pixels before the policy does
+  images: known(z.enum(['identity', 'imagenet', 'meanStd'])), // what normalises the pictures before the policy sees them
   padding: z.enum(['masked', 'counted']), // actions beyond the end of an episode
   /** How the loss is reduced over all processes: per element, term by term, or LeRobot's mean weighted by the count of valid elements. */
   loss: z.enum(['perElement', 'terms', 'validCount']),

@@ -1,15 +1,16 @@
 /** A LeRobot policy in the Plan. */
-import { baseFields, type NormalizationMode } from '../catalog/lerobot/fields.ts'
+import { baseFields, modesSchema, type NormalizationMode, type NormalizationModes } from '../catalog/lerobot/fields.ts'
 import type { PolicyFacts, PolicyModule, PolicyRecipe } from '../catalog/lerobot/facts.ts'
 import { findPolicy } from '../catalog/lerobot/index.ts'
 import { findLoop } from '../catalog/lerobot/loop.ts'
 import type { ModuleFacts } from '../catalog/model.ts'
 import { policyType, type ModulePatterns, type PolicyModel } from '../declare/policies.ts'
 import type { Lock } from '../lock/lock.ts'
+import { sourceKey } from '../lock/source.ts'
 import { isKnown, type Pipeline, type PlanDataset, type PolicyPlanModel } from '../plan/plan.ts'
 import { commonWidth } from './data.ts'
 import { lockedWeights, noteActionDim } from './model.ts'
-import { byDefault, unknown, type Choice, type Notebook } from './notebook.ts'
+import { byDefault, derived, unknown, type Choice, type Notebook } from './notebook.ts'
 import { below } from './below.ts'
 
 type Config = PolicyPlanModel['config']
@@ -30,7 +31,7 @@ export function resolvePolicy(
   const type = policyType(model)
   const published = findLoop(type)
   for (const field of ['family', 'type'] as const) book.note(['model', field], ['model'], 'declared', 'As declared.')
-  const config = resolveConfig(model, lock, book)
+  const config = resolveConfig(model, datasets, lock, book)
   const description = {
     config,
     cameras: at.choose('cameras', model.cameras, () => publishedCameras(model, datasets)),
@@ -38,7 +39,7 @@ export function resolvePolicy(
     ...widths(model, datasets, book),
   }
   const facts = findPolicy(type)?.describe(description)
-  for (const field of ['chunk', 'observationSteps', 'visual', 'loss'])
+  for (const field of ['chunk', 'observationSteps', 'loss'])
     book.note(
       ['model', field],
       ['model', ...(field === 'chunk' ? ['chunk'] : [])],
@@ -68,7 +69,7 @@ export function resolvePolicy(
     chunk: facts?.chunk ?? model.chunk ?? unknown(`the catalog does not describe the policy '${type}'`),
     observationSteps:
       facts?.observationSteps ?? (typeof config['n_obs_steps'] === 'number' ? config['n_obs_steps'] : 1),
-    visual: visualOf(facts?.normalization.VISUAL),
+    images: at.choose<PolicyPlanModel['images']>('images', model.images, () => imagesOf(model, facts, lock)),
     padding: at.choose('padding', model.padding, () =>
       byDefault('masked', 'Actions beyond the end of an episode are no demonstrations.'),
     ),
@@ -110,15 +111,24 @@ export function frozenByLerobot(model: PolicyPlanModel, name: string): boolean {
   return policyFacts(model)?.modules.some((module: PolicyModule) => module.name === name && module.frozen) ?? false
 }
 
-/** LeRobot's modes of state and action in our words; undefined where the catalog does not describe the policy. */
+/** LeRobot's modes of state and action in our words; undefined where neither catalog nor pretrained policy says them. */
 export function policyModes(
+  declared: PolicyModel,
   model: PolicyPlanModel,
-): { state: Pipeline['normalize']['state']; action: Pipeline['normalize']['action'] } | undefined {
-  const modes = policyFacts(model)?.normalization
-  return modes === undefined ? undefined : { state: ours[modes.STATE], action: ours[modes.ACTION] }
+  lock: Lock | undefined,
+): { state: Mode; action: Mode; from: string } | undefined {
+  const facts = policyFacts(model)?.normalization
+  if (facts !== undefined)
+    return { state: ours[facts.STATE], action: ours[facts.ACTION], from: "LeRobot's configuration of the policy." }
+  const { STATE, ACTION } = pretrainedModes(declared, lock)
+  return STATE === undefined || ACTION === undefined
+    ? undefined
+    : { state: ours[STATE], action: ours[ACTION], from: "The pretrained policy's configuration." }
 }
 
-const ours: Readonly<Record<NormalizationMode, Pipeline['normalize']['state']>> = {
+type Mode = Pipeline['normalize']['state']
+
+const ours: Readonly<Record<NormalizationMode, Mode>> = {
   MEAN_STD: 'meanStd',
   MIN_MAX: 'minMax',
   QUANTILES: 'quantiles',
@@ -126,9 +136,30 @@ const ours: Readonly<Record<NormalizationMode, Pipeline['normalize']['state']>> 
   IDENTITY: 'identity',
 }
 
+/** The modes in the pretrained policy's configuration, where the lock knows it. */
+function pretrainedModes(model: PolicyModel, lock: Lock | undefined): Partial<NormalizationModes> {
+  const config = model.weights === undefined ? undefined : lockedWeights(lock, model.weights, model.revision)?.config
+  const read = modesSchema.safeParse(config?.['normalization_mapping'])
+  return read.success ? read.data : {}
+}
+
 /** LeRobot's trainer puts ImageNet's statistics in the place of the dataset's (`use_imagenet_stats`). */
-function visualOf(mode: NormalizationMode | undefined): PolicyPlanModel['visual'] {
-  return mode === undefined || mode === 'IDENTITY' ? 'identity' : 'imagenet'
+function imagesOf(
+  model: PolicyModel,
+  facts: PolicyFacts | undefined,
+  lock: Lock | undefined,
+): Choice<PolicyPlanModel['images']> {
+  const type = policyType(model)
+  const mode = facts?.normalization.VISUAL ?? pretrainedModes(model, lock).VISUAL
+  if (mode === undefined)
+    return derived(
+      unknown(`nothing says how the pictures of '${type}' are normalised`),
+      'Neither the declaration nor the catalog says it.',
+    )
+  const value = mode === 'IDENTITY' ? 'identity' : 'imagenet'
+  return facts === undefined
+    ? { value, from: 'lock', reason: "The pretrained policy's configuration." }
+    : { value, from: 'catalog', reason: `LeRobot's ${type}.` }
 }
 
 /** The published policy's cameras; of a policy that fills missing ones with masked pictures, those that every dataset has. */
@@ -161,18 +192,29 @@ function widths(
  * The fields that LeRobot's configuration is given: the pretrained policy's, where the lock knows them, the declared ones, and the
  * chunk, which brings how much of it is executed.
  */
-function resolveConfig(model: PolicyModel, lock: Lock | undefined, book: Notebook): Config {
+function resolveConfig(
+  model: PolicyModel,
+  datasets: readonly PlanDataset[],
+  lock: Lock | undefined,
+  book: Notebook,
+): Config {
   const type = policyType(model)
   const family = findPolicy(type)
   const loaded =
     model.weights === undefined ? undefined : (lockedWeights(lock, model.weights, model.revision)?.config ?? undefined)
   const pretrained = Object.entries(loaded ?? {}).filter(
-    ([name]) => name !== 'type' && !Object.hasOwn(baseFields, name) && !(family && Object.hasOwn(family.managed, name)),
+    ([name]) =>
+      !['type', 'normalization_mapping'].includes(name) &&
+      !Object.hasOwn(baseFields, name) &&
+      !(family && Object.hasOwn(family.managed, name)),
   )
   const config = { ...Object.fromEntries(pretrained), ...model.config } as Config
   const from = loaded !== undefined ? 'lock' : model.config === undefined ? 'default' : 'declared'
   const rest = model.weights === undefined ? "LeRobot's defaults" : "the pretrained policy's fields"
   book.note(['model', 'config'], ['model', 'config'], from, `Beside what is declared: ${rest}.`)
+  const joints = actionNames(datasets, lock)
+  if (config['use_relative_actions'] === true && family !== undefined && joints !== undefined)
+    if (Object.hasOwn(family.managed, 'action_feature_names')) config['action_feature_names'] = [...joints]
   const field = findLoop(type)?.chunkField
   if (model.chunk === undefined || field === undefined) return config
   config[field] = model.chunk
@@ -184,6 +226,17 @@ function resolveConfig(model: PolicyModel, lock: Lock | undefined, book: Noteboo
   const most = model.chunk + (family?.describe(sizes).firstAction ?? 0)
   if (typeof executed === 'number' && executed > most) config['n_action_steps'] = most
   return config
+}
+
+/** The names of the action's dimensions, where every dataset has the same. */
+function actionNames(datasets: readonly PlanDataset[], lock: Lock | undefined): readonly string[] | undefined {
+  const [first, ...others] = datasets.map(({ root, repo, revision, action }) => {
+    const key = sourceKey({ root: root ?? undefined, repo: repo ?? undefined, revision: revision ?? undefined })
+    const locked = lock !== undefined && Object.hasOwn(lock.datasets, key) ? lock.datasets[key] : undefined
+    return locked?.features[action]?.names ?? undefined
+  })
+  const same = others.every((names) => names?.join('\n') === first?.join('\n'))
+  return same ? first : undefined
 }
 
 /** Per camera, as the first dataset has it that knows; unknown where one is not known. */

@@ -68,7 +68,7 @@ export function resolve(
     name: declaration.name,
     model,
     datasets,
-    normalize: resolveNormalize(declaration, model, book),
+    normalize: resolveNormalize(declaration, model, lock, book),
     augment: resolveAugment(declaration, book),
     loader: resolveLoader(declaration, book),
     modules: resolveModules(declaration, model, facts, hardware, parallel, lock, book),

@@ -2,7 +2,9 @@
 import { findGpu } from '../catalog/gpus.ts'
 import type { PolicyRecipe } from '../catalog/lerobot/facts.ts'
 import type { Duration } from '../declare/common.ts'
+import { isPolicy } from '../declare/model.ts'
 import type { Declaration } from '../declare/pipeline.ts'
+import type { Lock } from '../lock/lock.ts'
 import { isKnown, type Pipeline, type PlanDataset, type PlanModel, type Unknown } from '../plan/plan.ts'
 import { grouped, toUpdates } from './duration.ts'
 import { below } from './below.ts'
@@ -302,17 +304,22 @@ export function resolveLaunch({ launch }: Declaration, book: Notebook): Pipeline
 }
 
 /** Normalisation. OpenVLA's family: quantiles, clipped, the last action dimension (the gripper) as it is. */
-export function resolveNormalize({ normalize }: Declaration, model: PlanModel, book: Notebook): Pipeline['normalize'] {
+export function resolveNormalize(
+  { normalize, model: declared }: Declaration,
+  model: PlanModel,
+  lock: Lock | undefined,
+  book: Notebook,
+): Pipeline['normalize'] {
   const at = below(book, ['normalize'], ['normalize'])
   const openvla = model.family === 'openvla'
   const { actionDim } = model
-  const policy = model.family === 'lerobot' ? policyModes(model) : undefined
+  const policy = model.family === 'lerobot' && isPolicy(declared) ? policyModes(declared, model, lock) : undefined
   const recipe = <T>(value: T, reason: string): Choice<T> => ({ value, from: 'recipe', reason })
   const action = at.choose('action', normalize?.action, () =>
     openvla
       ? recipe('quantiles', 'OpenVLA: q01 and q99 to [-1, 1].')
       : policy !== undefined
-        ? recipe(policy.action, "LeRobot's configuration of the policy.")
+        ? recipe(policy.action, policy.from)
         : byDefault('minMax', 'To [-1, 1] by the extremes.'),
   )
   return {
@@ -320,7 +327,7 @@ export function resolveNormalize({ normalize }: Declaration, model: PlanModel, b
       openvla
         ? recipe('quantiles', 'OpenVLA-OFT normalises proprioception as actions.')
         : policy !== undefined
-          ? recipe(policy.state, "LeRobot's configuration of the policy.")
+          ? recipe(policy.state, policy.from)
           : byDefault('meanStd', 'Zero mean, unit variance.'),
     ),
     action,

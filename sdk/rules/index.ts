@@ -47,6 +47,8 @@ import { policyLearnsBatchStatistics } from './policies/vla531-policy-learns-bat
 import { policyWithoutModules } from './policies/vla532-policy-without-modules.ts'
 import { policyCannotCarryIt } from './policies/vla533-policy-cannot-carry-it.ts'
 import { cameraLeftOut } from './policies/vla534-camera-left-out.ts'
+import { imagesNotSaid } from './policies/vla535-images-not-said.ts'
+import { relativeJointsUnknown } from './policies/vla536-relative-joints-unknown.ts'
 import { dtypeUnsupportedOnGpu } from './precision/vla101-dtype-unsupported-on-gpu.ts'
 import { fp64OnGpus } from './precision/vla102-fp64-on-gpus.ts'
 import { mastersBelowFp32 } from './precision/vla103-masters-below-fp32.ts'
@@ -130,6 +132,8 @@ export const rules: readonly Rule[] = [
   policyWithoutModules,
   policyCannotCarryIt,
   cameraLeftOut,
+  imagesNotSaid,
+  relativeJointsUnknown,
   stateDoesNotFit,
   replicaDoesNotFit,
   gatheredDoesNotFit,

@@ -50,6 +50,7 @@ const types = {
       num_train_timesteps: 10,
     },
     modules: ['visionEncoder', 'textEncoder', 'noisePredictor', 'heads'],
+    images: 'imagenet',
   },
   evo1: {
     config: {
@@ -74,6 +75,7 @@ const types = {
       num_inference_timesteps: 3,
     },
     modules: ['visionTower', 'languageModel', 'actionHead', 'embedTokens', 'seqPoolProj', 'heads'],
+    images: 'identity',
   },
 } as const
 
@@ -137,12 +139,13 @@ const all = Object.entries(types)
 const seed = Number(process.env['VLA_TEST_SEED'] ?? '0')
 const drawn = process.env['VLA_TEST_DRAW'] === undefined ? all.filter((_, index) => index === seed % all.length) : all
 
-describe.each(drawn)('%s, which no catalog entry knows', (type, { config, modules }) => {
+describe.each(drawn)('%s, which no catalog entry knows', (type, { config, modules, images }) => {
   it('goes from inspect to a package that LeRobot loads', async () => {
     expect(findPolicy(type)).toBeUndefined()
     const { inspection, snippet } = await inspect(type, '--config', JSON.stringify(config), ...sizes)
     expect(inspection.traced).toBe(true)
     expect(Object.keys(inspection.modules)).toEqual(modules)
+    expect(snippet).toContain(`images: '${images}'`)
     writeFileSync(
       join(folder, `${type}.ts`),
       `import { cpus, defineVLAPipeline, lerobot, lerobotDataset, lerobotPolicy } from 'vla-pipeline'
@@ -166,7 +169,16 @@ export default defineVLAPipeline({
     expect(trained).toMatchObject({ ok: true, updates: 2 })
     const packed = await vla(folder, ['pack', type, '--python', python], more)
     expect(packed, packed.stderr).toMatchObject({ code: 0 })
-    const verification = JSON.parse(readFileSync(join(folder, type, 'packages/lerobot/verification.json'), 'utf8')) as {
+    const content = (name: string): unknown =>
+      JSON.parse(readFileSync(join(folder, type, 'packages/lerobot', name), 'utf8'))
+    const { steps } = content('policy_preprocessor.json') as { steps: { registry_name: string; config: object }[] }
+    const normalizer = steps.find(({ registry_name: name }) => name === 'normalizer_processor')
+    expect(normalizer?.config).toMatchObject({ norm_map: { VISUAL: images === 'imagenet' ? 'MEAN_STD' : 'IDENTITY' } })
+    const mean = (content('stats.json') as Record<string, { mean: number[] }>)['observation.images.front']?.mean
+    expect(mean).toEqual(
+      images === 'imagenet' ? [0.485, 0.456, 0.406].map((value) => expect.closeTo(value, 6) as number) : undefined,
+    )
+    const verification = content('verification.json') as {
       largestDifference: number
       tolerance: number
       update: number

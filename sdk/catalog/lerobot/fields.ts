@@ -117,7 +117,14 @@ export interface NormalizationModes {
 
 const mode = z.enum(['MEAN_STD', 'MIN_MAX', 'QUANTILES', 'QUANTILE10', 'IDENTITY'])
 
-/** `normalization_mapping`. */
+/** `normalization_mapping`; a policy may lack a kind of features. */
+export const modesSchema = z.object({
+  VISUAL: mode.exactOptional(),
+  STATE: mode.exactOptional(),
+  ACTION: mode.exactOptional(),
+})
+
+/** `normalization_mapping` of a policy that has all three kinds. */
 export const modes = (value: NormalizationModes): Field<NormalizationModes> => ({
   schema: z.object({ VISUAL: mode, STATE: mode, ACTION: mode }),
   default: value,

@@ -42,6 +42,7 @@ function policy(document: Document, project: Project, model: PolicyPlanModel): v
   const modes = { meanStd: 'MEAN_STD', minMax: 'MIN_MAX', quantiles: 'QUANTILES', identity: 'IDENTITY' } as const
   const sizes = need(model.imageSizes, '/model/imageSizes')
   const stateDim = need(model.stateDim, '/model/stateDim')
+  const images = need(model.images, '/model/images')
   document
     .line(
       py`POLICY = ${call(use('vla_runtime.policies.spec', 'PolicySpec'), [
@@ -66,12 +67,12 @@ function policy(document: Document, project: Project, model: PolicyPlanModel): v
           value: dict([
             ...(stateDim === 0 ? [] : [['STATE', str(modes[normalize.state])] satisfies Entry]),
             ['ACTION', str(modes[normalize.action])],
-            ['VISUAL', str(model.visual === 'identity' ? 'IDENTITY' : 'MEAN_STD')],
+            ['VISUAL', str(images === 'identity' ? 'IDENTITY' : 'MEAN_STD')],
           ]),
           comment: why(project, '/normalize/action'),
         },
-        model.visual === 'imagenet'
-          ? { keyword: 'imagenet_statistics', value: bool(true), comment: at('visual') }
+        images === 'imagenet'
+          ? { keyword: 'imagenet_statistics', value: bool(true), comment: at('images') }
           : undefined,
         { keyword: 'padding', value: str(model.padding), comment: at('padding') },
         model.batchNorm === 'frozen'

@@ -17,13 +17,13 @@ export const policyWithoutModules = defineRule({
   valid: [
     {
       caption: 'Modules by their patterns.',
-      code: `model: lerobotPolicy({ type: 'vqbet', cameras: ['front'], chunk: 5, modules: { policy: { parameters: ['*'] } } }),`,
+      code: `model: lerobotPolicy({ type: 'vqbet', cameras: ['front'], chunk: 5, images: 'identity', modules: { policy: { parameters: ['*'] } } }),`,
     },
   ],
   invalid: [
     {
       caption: 'A type of another library.',
-      code: `model: { kind: 'lerobotPolicy', type: 'vqbet', cameras: ['front'], chunk: 5 },`,
+      code: `model: { kind: 'lerobotPolicy', type: 'vqbet', cameras: ['front'], chunk: 5, images: 'identity' },`,
     },
   ],
   check({ plan, report }) {

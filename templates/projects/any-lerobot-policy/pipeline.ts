@@ -8,6 +8,7 @@ export default defineVLAPipeline({
     // plugin: 'lerobot_policy_mine',  // a package that registers the type when it is imported
     cameras: ['front'],
     chunk: 5,
+    images: 'identity',
     modules: {
       vision: { parameters: ['vqbet.rgb_encoder.*'] },
       policy: { parameters: ['vqbet.[!r]*'] },

@@ -150,7 +150,7 @@ def plan_of(spec: PolicySpec, maps: dict[str, dict[str, str]], roots: dict[str, 
     }
     pipeline = {
         "name": "small",
-        "model": {"family": "lerobot", "type": spec.type, "weights": None, "visual": "imagenet"},
+        "model": {"family": "lerobot", "type": spec.type, "weights": None, "images": "imagenet"},
         "datasets": [
             {
                 "name": name,

@@ -51,7 +51,7 @@ def train_config(
             root=dataset["root"],
             revision=dataset["revision"],
             episodes=None if used is None else [episode for episode in used if episode not in held_out],
-            use_imagenet_stats=pipeline["model"]["visual"] == "imagenet",
+            use_imagenet_stats=pipeline["model"]["images"] == "imagenet",
             video_backend="pyav",
         ),
         policy=policy,
