@@ -1,5 +1,6 @@
 /**
- * Bundles the command line and the SDK into `dist`: `npm run build`; tsc then writes the declarations beside them.
+ * Bundles the command line and the SDK into `dist`, and the editor's plugin into `ts-plugin`: `npm run build`; tsc then writes the
+ * declarations beside the SDK.
  *
  * Node spends about half a millisecond on each module it loads; bundled, `vla check` loads some twenty instead of three hundred. The two
  * entries share chunks, so that a declaration and the command that reads it hold the same objects. Chunks lie one folder deep, as the
@@ -27,5 +28,18 @@ await build({
   platform: 'node',
   target: 'node20.19',
   external: Object.keys(dependencies).filter((name) => !bundled.includes(name)),
+  logLevel: 'warning',
+})
+
+// tsserver finds plugins as Node 10 found modules, without `exports`, and requires them.
+await build({
+  absWorkingDir: root,
+  entryPoints: ['sdk/editor/plugin.ts'],
+  outfile: 'ts-plugin/index.cjs',
+  bundle: true,
+  format: 'cjs',
+  platform: 'node',
+  target: 'node20.19',
+  footer: { js: 'module.exports = module.exports.default' },
   logLevel: 'warning',
 })

@@ -4,7 +4,7 @@ import { compile, fail, prepare, record, rollOut, seconds, table, trainAndPack }
 
 const demos = {
   'two-tasks': { data: 'two-tasks', tasks: ['reach-v3=600', 'drawer-close-v3=60'] },
-  'metaworld-reach': { data: 'reach', tasks: ['reach-v3=300'] },
+  'metaworld-reach': { data: 'reach', tasks: ['reach-v3=600'] },
 }
 
 const [name] = process.argv.slice(2)

@@ -15,7 +15,7 @@ export default defineVLAPipeline({
       n_vae_encoder_layers: 1,
     },
   }),
-  // python record.py --task reach-v3=300 --out data/reach
+  // python record.py --task reach-v3=600 --out data/reach
   data: lerobotDataset({ root: 'data/reach', holdout: [0, 1, 2, 3] }),
   cameras: { image: 'observation.image' },
   normalize: { constant: 'pass' },
