@@ -1,12 +1,12 @@
 /** Image augmentation. */
 import * as z from 'zod'
 
-export interface ImageAugmentationOptions {
+export interface ImageAugmentationOptions<Crop extends number = number> {
   /**
    * Share of the image's area that the random crop keeps, above 0 to 1. Evaluation and packages take the centre crop of the same area.
    * @default no crop
    */
-  readonly crop?: number
+  readonly crop?: Crop
   /**
    * Largest relative change of brightness, 0 to 1.
    * @default 0
@@ -33,12 +33,22 @@ export interface ImageAugmentation extends ImageAugmentationOptions {
   readonly kind: 'imageAugmentation'
 }
 
+/** Augmentation that changes colours alone. */
+export interface UncroppedAugmentation extends ImageAugmentation {
+  /** Not given: the whole image is seen. */
+  readonly crop?: never
+}
+
 /**
  * Random crop and colour changes, a function of (seed, update, position in the global batch) alone.
  * OpenVLA: `imageAugmentation({ crop: 0.9, brightness: 0.2, contrast: 0.2, saturation: 0.2, hue: 0.05 })`.
  */
-export function imageAugmentation(options: ImageAugmentationOptions): ImageAugmentation {
-  return { kind: 'imageAugmentation', ...options }
+export function imageAugmentation<const Crop extends number = never>(
+  options: ImageAugmentationOptions<Crop>,
+): [Crop] extends [never] ? UncroppedAugmentation : ImageAugmentation {
+  const augmentation: ImageAugmentation = { kind: 'imageAugmentation', ...options }
+  // Without a crop it is an UncroppedAugmentation; the compiler cannot follow that through the spread.
+  return augmentation as [Crop] extends [never] ? UncroppedAugmentation : ImageAugmentation
 }
 
 const strength = z.number().min(0).max(1)

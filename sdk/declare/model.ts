@@ -2,7 +2,7 @@
 import * as z from 'zod'
 
 import type { TimmArchitecture } from '../catalog/timm.ts'
-import type { TimmTraits, Traits } from './check.ts'
+import type { CheckMask, TimmTraits, Traits } from './check.ts'
 import { jsonRecord, positive, text, type Json } from './common.ts'
 import { policySchemas, type PolicyModel } from './policies.ts'
 import type { ModelShape } from './shape.ts'
@@ -267,7 +267,7 @@ export interface ComposedOptions<
    * Attention of the trunk: causal; prefix-LM (the observation sees all of itself); every token sees every token.
    * @default 'causal' for tokens, 'full' for regression, 'prefix' for flow matching
    */
-  readonly mask?: 'causal' | 'prefix' | 'full'
+  readonly mask?: CheckMask<NoInfer<A>>
   /**
    * Prompt; `{instruction}` is replaced.
    * @default OpenVLA's: 'In: What action should the robot take to {instruction}?\\nOut:'
@@ -342,7 +342,8 @@ export function composed<const Cameras extends readonly string[], const V extend
   ModelShape<
     'vision' | 'projector' | 'language' | ActionModule<A>,
     Cameras[number],
-    Omit<OpenvlaTraits, 'vision'> & { readonly vision: TowerTraits<V> }
+    Omit<OpenvlaTraits, 'vision'> & { readonly vision: TowerTraits<V> },
+    'composed'
   > {
   return { kind: 'composed', ...options }
 }
@@ -350,7 +351,8 @@ export function composed<const Cameras extends readonly string[], const V extend
 /** OpenVLA. Modules: vision, projector, language (and action with regression); camera: primary. */
 export function openvla<const A extends TokensAction | RegressionAction = TokensAction>(
   options: OpenvlaOptions<A>,
-): OpenvlaModel & ModelShape<'vision' | 'projector' | 'language' | ActionModule<A>, 'primary', OpenvlaTraits> {
+): OpenvlaModel &
+  ModelShape<'vision' | 'projector' | 'language' | ActionModule<A>, 'primary', OpenvlaTraits, 'openvla'> {
   return { kind: 'openvla', ...options }
 }
 

@@ -7,10 +7,10 @@ import { dtype, type DType } from './common.ts'
 import { freezeSchema } from './freeze.ts'
 
 /**
- * Options of one module. `D` and `T` are what the compiler checks them against: the dtypes of the hardware and the traits of the module;
- * left out, everything is allowed: `const vision = { dtype: 'bf16' } satisfies ModuleOptions`.
+ * Options of one module. The parameters are what the compiler checks them against: the dtypes of the hardware to compute (`D`) and to
+ * rest in (`S`), the traits of the module (`T`), and whether every process holds the whole model (DDP); left out, everything is allowed: `const vision = { dtype: 'bf16' } satisfies ModuleOptions`.
  */
-export interface ModuleOptions<D = DType, S = DType, T = unknown> {
+export interface ModuleOptions<D = DType, S = DType, T = unknown, Replicated = false> {
   /**
    * Peak learning rate of the module, per optimizer update. Ratios above 50 between modules are reported.
    * @default training.lr, or the model's published recipe
@@ -42,7 +42,7 @@ export interface ModuleOptions<D = DType, S = DType, T = unknown> {
    * `adapt` it speaks of the adapters; the base stays frozen.
    * @default 'never'
    */
-  readonly freeze?: CheckFreeze<T>
+  readonly freeze?: CheckFreeze<T, Replicated>
   /** Low-rank adapters instead of full training: `lora({ rank: 32 })`, injected before sharding and merged into packages. */
   readonly adapt?: CheckAdapt<T>
 }

@@ -4,7 +4,18 @@ import * as z from 'zod'
 import type { GpuName } from '../catalog/gpus.ts'
 import { augmentSchema, type ImageAugmentation } from './augment.ts'
 import { checkpointSchema, type Checkpoint } from './checkpoint.ts'
-import type { CheckCamera, CheckDType, CheckFp64, CheckModule, UnknownDType } from './check.ts'
+import type {
+  CheckAugment,
+  CheckCamera,
+  CheckDType,
+  CheckExport,
+  CheckModule,
+  CheckNormalize,
+  CheckStorage,
+  Family,
+  IsReplicated,
+  UnknownDType,
+} from './check.ts'
 import { count, text, type DType } from './common.ts'
 import { camerasSchema, dataSchema, type CameraMap, type Data, type LerobotDataset, type MixtureEntry } from './data.ts'
 import { evaluateSchema, type Simulation } from './evaluate.ts'
@@ -14,7 +25,7 @@ import { launchSchema, type Launch } from './launch.ts'
 import { modelSchema, type Model } from './model.ts'
 import { modulesSchema, type ModuleOptions } from './modules.ts'
 import { normalizeSchema, type Normalize } from './normalize.ts'
-import { parallelSchema, type Parallel } from './parallel.ts'
+import { parallelSchema, type Fsdp2, type Parallel } from './parallel.ts'
 import { rulesSchema, type Rules } from './rules.ts'
 import type { ModelShape } from './shape.ts'
 import { trackSchema, type Tracker } from './track.ts'
@@ -96,18 +107,39 @@ interface CheckedEntry<Map, Cameras> extends Omit<MixtureEntry, 'cameras'> {
   readonly cameras?: { readonly [K in keyof Map]: Map[K] & string & CheckCamera<K, Cameras> }
 }
 
-/** `Declaration` with the names and dtypes that the compiler checks. `Options` maps each module to the dtype it names. */
+/** What the family of the model decides. A mapped type, so that the options keep their texts. */
+type OfFamily<F> = {
+  readonly [K in keyof Pick<Declaration, 'normalize' | 'augment' | 'export'>]: K extends 'normalize'
+    ? CheckNormalize<F>
+    : K extends 'augment'
+      ? CheckAugment<F>
+      : readonly CheckExport<F>[]
+}
+
+/** How the processes share the work, as written. */
+type Written<P> = { readonly [K in keyof Pick<Declaration, 'parallel'>]: P }
+
+/** `Declaration` with what the compiler checks. `Options` maps each module to the dtype it names. */
 export interface PipelineOptions<
   Modules extends string,
   Cameras extends string,
   ModuleTraits,
+  F extends Family,
   G extends string,
+  P extends Parallel,
   Options,
   Map,
   Entries,
-> extends Omit<Declaration, 'model' | 'data' | 'cameras' | 'hardware' | 'modules'> {
+>
+  extends
+    Omit<
+      Declaration,
+      'model' | 'data' | 'cameras' | 'hardware' | 'modules' | 'normalize' | 'augment' | 'export' | 'parallel'
+    >,
+    OfFamily<NoInfer<F>>,
+    Written<P> {
   /** Which VLA: `openvla(...)`, a LeRobot policy (`pi05(...)`, `smolvla(...)`, ...), or an own one, `composed(...)`. */
-  readonly model: Model & ModelShape<Modules, Cameras, ModuleTraits>
+  readonly model: Model & ModelShape<Modules, Cameras, ModuleTraits, F>
   /** What the run has: `gpus('H100-SXM-80GB', { perNode: 8 })`, or `cpus({ processes: 2 })`. */
   readonly hardware: Hardware & Device<G>
   /** Demonstrations: `lerobotDataset(...)`, or a list `[{ from: lerobotDataset(...), weight: 3 }, ...]`. */
@@ -118,8 +150,9 @@ export interface PipelineOptions<
   readonly modules?: {
     readonly [K in keyof Options]: ModuleOptions<
       (Options[K] & DType & CheckDType<Options[K], NoInfer<G>>) | UnknownDType<Options[K]>,
-      'fp32' | 'bf16' | ('fp64' & CheckFp64<'fp64', NoInfer<G>>),
-      K extends keyof NoInfer<ModuleTraits> ? NoInfer<ModuleTraits>[K] : never
+      CheckStorage<NoInfer<Options[K]>, NoInfer<G>, IsReplicated<NoInfer<P>>>,
+      K extends keyof NoInfer<ModuleTraits> ? NoInfer<ModuleTraits>[K] : unknown,
+      IsReplicated<NoInfer<P>>
     > &
       CheckModule<K, NoInfer<Modules>>
   }
@@ -136,8 +169,10 @@ export function defineVLAPipeline<
   const Options extends { readonly [K in Modules]?: unknown } & Readonly<Record<string, unknown>>,
   const Map extends { readonly [K in Cameras]?: unknown } & Readonly<Record<string, unknown>>,
   const Entries extends readonly ({ readonly [K in Cameras]?: unknown } & Readonly<Record<string, unknown>>)[],
+  const F extends Family = Family,
   const G extends GpuName | 'cpu' = never,
->(pipeline: PipelineOptions<Modules, Cameras, ModuleTraits, G, Options, Map, Entries>): Declaration {
+  const P extends Parallel = Fsdp2,
+>(pipeline: PipelineOptions<Modules, Cameras, ModuleTraits, F, G, P, Options, Map, Entries>): Declaration {
   const marked = { [pipelineMark]: 1, ...pipeline }
   // The branded options are options: the brands exist only where there is a mistake.
   return marked as unknown as Declaration

@@ -8,7 +8,6 @@ import type { pi0Fields } from '../catalog/lerobot/pi0.ts'
 import type { pi05Fields } from '../catalog/lerobot/pi05.ts'
 import type { smolvlaFields } from '../catalog/lerobot/smolvla.ts'
 import type { xvlaFields } from '../catalog/lerobot/xvla.ts'
-import type { Traits } from './check.ts'
 import { jsonRecord, positive, text, type Json } from './common.ts'
 import { imageNormalization, type ImageNormalization } from './normalize.ts'
 import type { ModelShape } from './shape.ts'
@@ -137,8 +136,21 @@ interface Plain {
   readonly blocks: false
   readonly linears: true
 }
-/** Of which a config decides whether there is one. */
-type Open = Traits
+/** Blocks of convolutions. */
+interface Convolutions {
+  readonly blocks: true
+  readonly linears: false
+}
+/** Neither blocks nor linears. */
+interface Bare {
+  readonly blocks: false
+  readonly linears: false
+}
+/** A config decides whether there are linears. */
+interface Configured {
+  readonly blocks: false
+  readonly linears: boolean
+}
 
 interface JointTraits {
   readonly vision: Blocks
@@ -150,9 +162,14 @@ interface JointTraits {
 
 /** What the compiler knows of the modules of each policy; a test holds it equal to the catalog. */
 export type PolicyTraits = {
-  readonly act: Readonly<Record<'vision' | 'projector' | 'vae' | 'encoder' | 'decoder' | 'heads', Open>>
-  readonly diffusion: Readonly<Record<'vision' | 'projector' | 'unet', Open>>
-  readonly xvla: Readonly<Record<'vision' | 'projector' | 'language' | 'policy' | 'softPrompts' | 'heads', Open>>
+  readonly act: Readonly<Record<'vae' | 'encoder' | 'decoder', Blocks>> & {
+    readonly vision: Convolutions
+    readonly projector: Bare
+    readonly heads: Plain
+  }
+  readonly diffusion: { readonly vision: Convolutions; readonly projector: Plain; readonly unet: Blocks }
+  readonly xvla: Readonly<Record<'vision' | 'language' | 'policy', Blocks>> &
+    Readonly<Record<'softPrompts' | 'heads', Bare>> & { readonly projector: Configured }
 } & Readonly<Record<'smolvla' | 'pi0' | 'pi05', JointTraits>>
 type PolicyType = keyof PolicyTraits
 
@@ -167,7 +184,7 @@ export const policyTypes = [
 ] as const satisfies readonly PolicyType[]
 
 type Shaped<Type extends PolicyType, Cameras extends readonly string[]> = CatalogPolicy &
-  ModelShape<keyof PolicyTraits[Type] & string, Cameras[number], PolicyTraits[Type]>
+  ModelShape<keyof PolicyTraits[Type] & string, Cameras[number], PolicyTraits[Type], 'lerobot'>
 
 /** openpi's names, which the published weights keep. */
 type OpenpiCameras = readonly ['base_0_rgb', 'left_wrist_0_rgb', 'right_wrist_0_rgb']
@@ -222,6 +239,13 @@ export function xvla<const Cameras extends readonly string[] = readonly ['image'
   return policy('xvla', options)
 }
 
+/** Whether the patterns name blocks; `boolean` where the compiler cannot know. */
+type HasBlocks<Patterns> = 'blocks' extends keyof Patterns
+  ? Patterns extends { readonly blocks: readonly [] }
+    ? false
+    : boolean
+  : false
+
 /** Any policy that LeRobot knows, or that a `lerobot_policy_*` plugin registers. `vla inspect` proposes the modules. */
 export function lerobotPolicy<
   const Cameras extends readonly string[],
@@ -232,7 +256,8 @@ export function lerobotPolicy<
   ModelShape<
     keyof Modules & string,
     Cameras[number],
-    { readonly [Name in keyof Modules]: { readonly blocks: boolean; readonly linears: boolean } }
+    { readonly [Name in keyof Modules]: { readonly blocks: HasBlocks<Modules[Name]>; readonly linears: boolean } },
+    'lerobot'
   > {
   return { kind: 'lerobotPolicy', ...options }
 }

@@ -2,7 +2,7 @@ import path from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Project } from 'ts-morph'
 
-import { errorsOf, fixtures, makeProject } from './project.ts'
+import { errorsOf, fixtures, makeProject, root } from './project.ts'
 
 // A user's project may be less strict than this one.
 describe.each([true, false])('exactOptionalPropertyTypes: %s', (exactOptionalPropertyTypes) => {
@@ -35,4 +35,11 @@ describe.each([true, false])('exactOptionalPropertyTypes: %s', (exactOptionalPro
     )
     expect(unexpected).toEqual([])
   })
+})
+
+test("of the README's pipeline the editor says what types can carry", () => {
+  const project = makeProject()
+  const file = path.join(root, 'test/readme/pipeline.ts')
+  project.addSourceFileAtPath(file)
+  expect(errorsOf(project, file)).toEqual([{ line: 10, text: expect.stringContaining('VLA302') as string }])
 })

@@ -17,7 +17,10 @@ export const fp64OnGpus = defineRule({
       locator: 'Arithmetic instructions: throughput of 64-bit floating point, 2 per SM and clock on 8.6 and 8.9',
     },
   ],
-  messages: { fp64: "The module '{module}' computes in fp64 on {gpu}." },
+  messages: {
+    fp64: "The module '{module}' computes in fp64 on {gpu}.",
+    storage: "The parameters of '{module}' rest in fp64 on {gpu}.",
+  },
   valid: [
     {
       caption: 'fp64 on cpus.',
@@ -29,20 +32,37 @@ export const fp64OnGpus = defineRule({
       caption: 'fp64 on an A100.',
       code: `hardware: gpus('A100-SXM-80GB', { perNode: 2 }),\nmodules: { language: { dtype: 'fp64' } },`,
     },
+    {
+      caption: 'Parameters in fp64 on an A100.',
+      code: `hardware: gpus('A100-SXM-80GB', { perNode: 2 }),\nmodules: { language: { storage: 'fp64' } },`,
+    },
   ],
-  check({ plan, path, each, report }) {
+  check({ plan, path, declared, each, report }) {
     const { hardware } = plan
     if (hardware.kind !== 'gpus') return
+    const { gpu } = hardware
+    const related = [{ at: ['hardware', 'gpu'], note: 'the GPU is declared here' }]
     each(plan.modules, (module, index) => {
-      if (module.dtype !== 'fp64') return
-      const at = ['modules', index, 'dtype']
-      report({
-        message: 'fp64',
-        at,
-        data: { module: module.name, gpu: hardware.gpu },
-        related: [{ at: ['hardware', 'gpu'], note: 'the GPU is declared here' }],
-        fixes: [{ label: "Compute in 'fp32'", kind: 'safe', edits: [{ kind: 'set', path: path(at), value: 'fp32' }] }],
-      })
+      const dtype = ['modules', index, 'dtype']
+      const storage = ['modules', index, 'storage']
+      if (module.dtype === 'fp64')
+        report({
+          message: 'fp64',
+          at: dtype,
+          data: { module: module.name, gpu },
+          related,
+          fixes: [
+            { label: "Compute in 'fp32'", kind: 'safe', edits: [{ kind: 'set', path: path(dtype), value: 'fp32' }] },
+          ],
+        })
+      if (module.storage === 'fp64' && declared(storage))
+        report({
+          message: 'storage',
+          at: storage,
+          data: { module: module.name, gpu },
+          related,
+          fixes: [{ label: 'Remove `storage`', kind: 'safe', edits: [{ kind: 'remove', path: path(storage) }] }],
+        })
     })
   },
 })

@@ -41,6 +41,7 @@ export const mastersBelowFp32 = defineRule({
   ],
   check({ plan, path, declared, each, report }) {
     each(plan.modules, (module, index) => {
+      if (plan.hardware.kind === 'gpus' && module.storage === 'fp64') return // VLA102
       const master = module.dtype === 'fp64' ? 'fp64' : 'fp32'
       if (module.adapt !== null || module.storage === master || !everTrains(module, plan.training.updates)) return
       const at = ['modules', index, 'storage']
