@@ -95,6 +95,8 @@ export interface LanguageFacts {
   readonly hidden: number
   readonly layers: number
   readonly heads: number
+  readonly keyValueHeads: number
+  readonly headDim: number
   /** Rows of the embedding. */
   readonly vocab: number
   /** Whether the output head is the embedding. */
@@ -103,6 +105,8 @@ export interface LanguageFacts {
   readonly parameters: readonly Parameter[]
   /** fnmatch pattern of the decoder layers. */
   readonly blocks: string
+  /** Patterns of what is dead where nothing but the layers' keys and values is read: the last layer behind them, and the last norm. */
+  readonly behindKeys: readonly string[]
 }
 
 /**
@@ -182,5 +186,49 @@ export function causalLM(
   }
   parameters.push(vector('model.norm.weight', hidden))
   if (choices.head && !tied) parameters.push(...linearLayer('lm_head', hidden, vocab, false))
-  return { hidden, layers, heads, vocab, tied, parameters, blocks: 'model.layers.*' }
+  return {
+    hidden,
+    layers,
+    heads,
+    keyValueHeads,
+    headDim,
+    vocab,
+    tied,
+    parameters,
+    blocks: 'model.layers.*',
+    behindKeys: behindKeys(parameters, `model.layers.${String(layers - 1)}.`),
+  }
 }
+
+function behindKeys(parameters: readonly Parameter[], last: string): string[] {
+  const parts = parameters
+    .filter(({ name }) => name.startsWith(last))
+    .map(({ name }) => name.slice(last.length).split('.'))
+    .map(([block = '', part = '']) => (block === 'self_attn' ? `${block}.${part}` : block))
+  const live = /^(?:input_layernorm|self_attn\.[kv]_\w+)$/
+  return [...[...new Set(parts)].filter((part) => !live.test(part)).map((part) => `${last}${part}.*`), 'model.norm.*']
+}
+
+/**
+ * The parameters of an action expert beside a causal language model, below `transformer` (pi0): its layers and its norm with the trunk's
+ * heads and other widths. Undefined where the catalog does not know the trunk.
+ */
+export function jointExpert(
+  trunk: Readonly<Record<string, unknown>>,
+  widths: { readonly hidden: number; readonly mlp: number },
+): readonly Parameter[] | undefined {
+  const headDim = causalLM(trunk, { head: false })?.headDim
+  const own = { ...trunk, head_dim: headDim, hidden_size: widths.hidden, intermediate_size: widths.mlp }
+  const facts = headDim === undefined ? undefined : causalLM(own, { head: false })
+  return facts?.parameters
+    .filter(({ name }) => !name.startsWith('model.embed_tokens.'))
+    .map((parameter) => ({ ...parameter, name: parameter.name.replace(/^model\./, 'transformer.') }))
+}
+
+/** Whether the catalog describes language models of this `model_type`. */
+export function isLanguageFamily(type: string): type is LanguageFamily {
+  return Object.hasOwn(defaults, type)
+}
+
+/** The language models that the catalog describes, by `model_type`. */
+export const languageFamilies: readonly string[] = Object.keys(defaults).sort()

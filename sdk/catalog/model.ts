@@ -2,7 +2,7 @@
  * The modules of a whole model as the runtime builds it (`vla_runtime/modeling`): which parameters each holds, which of them are dead,
  * what its repeated blocks are. Names and shapes are held equal to the real classes by a test.
  */
-import { causalLM } from './language.ts'
+import { causalLM, jointExpert } from './language.ts'
 import { below, convLayer, linearLayer, normLayer, tensor, type Parameter } from './parameters.ts'
 import { timmTower } from './timm.ts'
 import { transformersTower } from './transformers-vision.ts'
@@ -45,7 +45,20 @@ export interface ModelDescription {
         readonly queries: 'learnable' | 'zero'
         readonly slots: Maybe<number>
       }
-    | { readonly decoder: 'flowMatching'; readonly chunk: number; readonly hidden: number; readonly layers: number }
+    | {
+        readonly decoder: 'flowMatching'
+        readonly attention: 'cross'
+        readonly chunk: number
+        readonly hidden: number
+        readonly layers: number
+      }
+    | {
+        readonly decoder: 'flowMatching'
+        readonly attention: 'joint'
+        readonly hidden: number
+        readonly mlp: number
+        readonly layers: Maybe<number>
+      }
   readonly stateDim: Maybe<number>
   readonly actionDim: Maybe<number>
 }
@@ -118,7 +131,8 @@ function projector(model: ModelDescription, width: number | undefined): ModuleFa
   const state = known(model.stateDim)
   const facts = { name: 'projector', dead: [], blocks: [], liveBlocks: [] } as const
   // Where it is not known whether there is a state, neither is the partition; the pattern is then left to whoever knows it.
-  const patterns = state === 0 ? ['projector.*'] : ['projector.*', 'state_projector.*']
+  const without = state === 0 || isJoint(model) // a joint expert reads the state itself
+  const patterns = without ? ['projector.*'] : ['projector.*', 'state_projector.*']
   const widths = model.vision.towers.map((tower) => known(tower.width))
   const channels =
     model.vision.fuse === 'channels'
@@ -131,9 +145,13 @@ function projector(model: ModelDescription, width: number | undefined): ModuleFa
     patterns,
     parameters: [
       ...projectorParameters(model.projector, channels, width),
-      ...(state === 0 ? [] : mlp('state_projector', [state, width, width])),
+      ...(without ? [] : mlp('state_projector', [state, width, width])),
     ],
   }
+}
+
+function isJoint({ action: head }: ModelDescription): boolean {
+  return head.decoder === 'flowMatching' && head.attention === 'joint'
 }
 
 function mlp(root: string, widths: readonly number[]): Parameter[] {
@@ -168,7 +186,7 @@ function language(model: ModelDescription): ModuleFacts {
   return {
     name: 'language',
     patterns: ['language_model.*'],
-    dead: [],
+    dead: isJoint(model) ? (facts?.behindKeys ?? []).map((pattern) => `language_model.${pattern}`) : [],
     // Every decoder of transformers that the runtime can drive keeps its layers here; the runtime refuses a pattern that matches nothing.
     blocks: [`language_model.${facts?.blocks ?? 'model.layers.*'}`],
     liveBlocks: [facts?.layers ?? known(model.language.layers)],
@@ -200,6 +218,24 @@ function action(model: ModelDescription, width: number | undefined): ModuleFacts
       ...normLayer('action_head.model.layer_norm2', hidden),
       ...linearLayer('action_head.model.fc2', hidden, actions),
     )
+    return { ...facts, ...blocks, parameters }
+  }
+  if (head.attention === 'joint') {
+    const blocks = { blocks: ['action_head.transformer.layers.*'], liveBlocks: [known(head.layers)] }
+    const config = known(model.language.config)
+    const state = known(model.stateDim)
+    const { hidden } = head
+    const stack = config === undefined ? undefined : jointExpert(config, head)
+    if (actions === undefined || state === undefined || stack === undefined)
+      return { ...facts, ...blocks, parameters: undefined }
+    const parameters = [
+      ...below('action_head', stack),
+      ...(state === 0 ? [] : linearLayer('action_head.state_in', state, hidden)),
+      ...linearLayer('action_head.action_in', actions, hidden),
+      ...linearLayer('action_head.time_in', 2 * hidden, hidden),
+      ...linearLayer('action_head.time_out', hidden, hidden),
+      ...linearLayer('action_head.action_out', hidden, actions),
+    ]
     return { ...facts, ...blocks, parameters }
   }
   const blocks = { blocks: ['action_head.blocks.*'], liveBlocks: [head.layers] }

@@ -19,8 +19,8 @@ interface UnionDefinition {
 }
 
 /**
- * Two messages carry what zod's issues do not: the keys that an object knows, and the kinds that a union of constructors knows, each
- * separated by blanks.
+ * Two messages carry what zod's issues do not: the keys that an object knows, and the kinds that a union of constructors (or the values
+ * that another option that decides between several shapes) knows, each separated by blanks.
  */
 export const errorMap: z.core.$ZodErrorMap = (issue) => {
   const definition = (issue.inst as { _zod: { def: UnionDefinition } } | undefined)?._zod.def
@@ -30,7 +30,9 @@ export const errorMap: z.core.$ZodErrorMap = (issue) => {
       .join(' ')
   }
   if (issue.code === 'invalid_union' && 'discriminator' in issue) {
-    return (definition?.options ?? []).flatMap((option) => [...(option._zod.propValues?.['kind'] ?? [])]).join(' ')
+    const key = String(issue.discriminator)
+    const values = (definition?.options ?? []).flatMap((option) => [...(option._zod.propValues?.[key] ?? [])])
+    return values.filter((value) => value !== undefined).join(' ')
   }
   return issue.code === 'invalid_union' ? silent : undefined
 }
@@ -110,6 +112,9 @@ function unknownOptions(issue: Issue & { code: 'unrecognized_keys' }, path: Decl
 
 function wrongUnion(issue: Issue & { code: 'invalid_union' }, path: DeclarationPath, root: unknown): Finding[] {
   const value = valueAt(root, path)
+  if ('discriminator' in issue && issue.discriminator !== 'kind') {
+    return [wrongValue(path, value, issue.message.split(' ').map(showValue).join(' or '))]
+  }
   if ('discriminator' in issue) {
     // The path ends at `kind`; what is wrong for the user is the whole value.
     const whole = path.slice(0, -1)

@@ -197,7 +197,13 @@ export interface RegressionOptions {
 export interface RegressionAction extends RegressionOptions {
   readonly kind: 'regression'
 }
-export interface FlowMatchingOptions {
+export interface CrossFlowOptions {
+  /**
+   * How the actions see the trunk: `'cross'`, attention to its last hidden states (GR00T); `'joint'`, an action expert that attends to
+   * the trunk's keys and values at every layer (pi0).
+   * @default 'cross'
+   */
+  readonly attention?: 'cross'
   /** Blocks of the action transformer. */
   readonly layers: number
   /** Its width, even. */
@@ -214,15 +220,40 @@ export interface FlowMatchingOptions {
    * @default 10 (openpi)
    */
   readonly steps?: number
+}
+export interface JointFlowOptions {
   /**
-   * How the actions see the trunk: `'cross'`, attention to its last hidden states (GR00T).
-   * @default 'cross'
+   * How the actions see the trunk: `'cross'`, attention to its last hidden states (GR00T); `'joint'`, an action expert that attends to
+   * the trunk's keys and values at every layer (pi0).
    */
-  readonly attention?: 'cross'
+  readonly attention: 'joint'
+  /** Width of the expert, even; any, whatever the trunk's. pi0: 1024. */
+  readonly hidden: number
+  /**
+   * Inner width of its MLPs.
+   * @default four times `hidden` (pi0: 4096)
+   */
+  readonly mlp?: number
+  /** Actions per prediction. openpi: 50. */
+  readonly chunk: number
+  /**
+   * Layers of the expert. Joint attention needs as many as the trunk has.
+   * @default the trunk's
+   */
+  readonly layers?: number
+  /**
+   * Attention heads of the expert. Joint attention needs as many as the trunk has.
+   * @default the trunk's
+   */
+  readonly heads?: number
+  /**
+   * Euler steps at inference.
+   * @default 10 (openpi)
+   */
+  readonly steps?: number
 }
-export interface FlowMatchingAction extends FlowMatchingOptions {
-  readonly kind: 'flowMatching'
-}
+export type FlowMatchingOptions = CrossFlowOptions | JointFlowOptions
+export type FlowMatchingAction = FlowMatchingOptions & { readonly kind: 'flowMatching' }
 
 export type Action = TokensAction | RegressionAction | FlowMatchingAction
 
@@ -236,7 +267,10 @@ export function regression(options: RegressionOptions): RegressionAction {
   return { kind: 'regression', ...options }
 }
 
-/** Flow matching (openpi's equations) by a transformer that attends to the trunk's last hidden states. */
+/**
+ * Flow matching (openpi's equations) by a transformer that attends to the trunk's last hidden states, or with `attention: 'joint'` to its
+ * keys and values at every layer.
+ */
 export function flowMatching(options: FlowMatchingOptions): FlowMatchingAction {
   return { kind: 'flowMatching', ...options }
 }
@@ -257,7 +291,7 @@ export interface ComposedOptions<
   /** Trunk: `causalLM(...)`. */
   readonly language: Language
   /**
-   * Proprioception as one token of the sequence.
+   * Proprioception as one token of the sequence (with joint attention, of the action expert's).
    * @default false
    */
   readonly state?: boolean
@@ -420,15 +454,27 @@ const regressionSchema = z.strictObject({
   hidden: positive.exactOptional(),
   blocks: positive.exactOptional(),
 })
-const flowMatchingSchema = z.strictObject({
-  kind: z.literal('flowMatching'),
-  layers: positive,
-  hidden: positive,
-  chunk: positive,
-  heads: positive.exactOptional(),
-  steps: positive.exactOptional(),
-  attention: z.literal('cross').exactOptional(),
-})
+const flowMatchingSchema = z.discriminatedUnion('attention', [
+  z.strictObject({
+    kind: z.literal('flowMatching'),
+    attention: z.literal('cross').exactOptional(),
+    layers: positive,
+    hidden: positive,
+    chunk: positive,
+    heads: positive.exactOptional(),
+    steps: positive.exactOptional(),
+  }),
+  z.strictObject({
+    kind: z.literal('flowMatching'),
+    attention: z.literal('joint'),
+    hidden: positive,
+    mlp: positive.exactOptional(),
+    chunk: positive,
+    layers: positive.exactOptional(),
+    heads: positive.exactOptional(),
+    steps: positive.exactOptional(),
+  }),
+])
 
 export const modelSchema: z.ZodType<Model> = z.discriminatedUnion('kind', [
   z.strictObject({

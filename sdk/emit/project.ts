@@ -120,7 +120,8 @@ export function modelPhrase({ model }: Pipeline): string {
 
 function actionPhrase(action: ComposedPlanModel['action']): string {
   if (action.decoder === 'tokens') return 'action tokens'
-  return action.decoder === 'regression' ? 'L1 regression' : 'flow matching'
+  if (action.decoder === 'regression') return 'L1 regression'
+  return action.attention === 'joint' ? 'flow matching with joint attention' : 'flow matching'
 }
 
 /** `metaworld`, `arm_a and arm_b`, `arm_a, arm_b and arm_c`. */

@@ -52,6 +52,12 @@ const language = z.strictObject({
   vocab: known(positive), // rows of the embedding
 })
 
+const flow = {
+  steps: positive, // Euler steps at inference
+  timeAlpha: z.number(), // t ~ Beta(alpha, beta) * 0.999 + 0.001, as openpi
+  timeBeta: z.number(),
+}
+
 const action = z.discriminatedUnion('decoder', [
   z.strictObject({
     decoder: z.literal('tokens'),
@@ -68,17 +74,29 @@ const action = z.discriminatedUnion('decoder', [
     queries: z.enum(['learnable', 'zero']), // embeddings of the action slots; zero: OpenVLA-OFT
     slots: known(positive), // trunk tokens per action: 1, or one per action dimension (OpenVLA-OFT)
   }),
-  z.strictObject({
-    decoder: z.literal('flowMatching'),
-    attention: z.literal('cross'),
-    chunk: positive,
-    hidden: positive,
-    layers: positive,
-    heads: positive,
-    steps: positive, // Euler steps at inference
-    timeAlpha: z.number(), // t ~ Beta(alpha, beta) * 0.999 + 0.001, as openpi
-    timeBeta: z.number(),
-  }),
+  z.discriminatedUnion('attention', [
+    z.strictObject({
+      decoder: z.literal('flowMatching'),
+      attention: z.literal('cross'), // to the trunk's last hidden states
+      chunk: positive,
+      hidden: positive,
+      layers: positive,
+      heads: positive,
+      ...flow,
+    }),
+    z.strictObject({
+      decoder: z.literal('flowMatching'),
+      attention: z.literal('joint'), // an expert sees the trunk's keys and values at every layer
+      chunk: positive,
+      hidden: positive,
+      mlp: positive, // inner width of the expert's MLPs
+      layers: known(positive), // these four as the trunk's
+      heads: known(positive),
+      keyValueHeads: known(positive),
+      headDim: known(positive),
+      ...flow,
+    }),
+  ]),
 ])
 
 const composedModel = z.strictObject({

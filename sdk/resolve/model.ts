@@ -6,6 +6,7 @@ import { transformersTower } from '../catalog/transformers-vision.ts'
 import type {
   Action,
   ComposedModel,
+  JointFlowOptions,
   Language,
   OpenvlaModel,
   TimmVision,
@@ -533,10 +534,17 @@ function composedAction(action: Action, language: PlanLanguage, book: Notebook):
         queries: 'learnable',
         slots: 1,
       }
-    case 'flowMatching':
-      for (const field of ['chunk', 'hidden', 'layers']) at.declared(field)
-      book.note([...place, 'timeAlpha'], place, 'default', 'openpi: t ~ Beta(1.5, 1).')
-      book.note([...place, 'timeBeta'], place, 'default', 'openpi: t ~ Beta(1.5, 1).')
+    case 'flowMatching': {
+      for (const field of ['chunk', 'hidden']) at.declared(field)
+      for (const field of ['timeAlpha', 'timeBeta'])
+        book.note([...place, field], place, 'default', 'openpi: t ~ Beta(1.5, 1).')
+      const flow = {
+        steps: at.choose('steps', action.steps, () => byDefault(10, 'openpi: ten Euler steps.')),
+        timeAlpha: 1.5,
+        timeBeta: 1,
+      }
+      if (action.attention === 'joint') return jointAction(action, language, flow, book)
+      at.declared('layers')
       return {
         decoder: 'flowMatching',
         attention: at.choose('attention', action.attention, () =>
@@ -548,10 +556,38 @@ function composedAction(action: Action, language: PlanLanguage, book: Notebook):
         heads: at.choose('heads', action.heads, () =>
           byDefault(headsFor(action.hidden), 'Heads of 64 channels or, where they do not divide, more.'),
         ),
-        steps: at.choose('steps', action.steps, () => byDefault(10, 'openpi: ten Euler steps.')),
-        timeAlpha: 1.5,
-        timeBeta: 1,
+        ...flow,
       }
+    }
+  }
+}
+
+/** An action expert beside the trunk: widths of its own, everything that its keys must share with the trunk's from there. */
+function jointAction(
+  action: JointFlowOptions,
+  language: PlanLanguage,
+  flow: { readonly steps: number; readonly timeAlpha: number; readonly timeBeta: number },
+  book: Notebook,
+): PlanAction {
+  const place = ['model', 'action']
+  const at = below(book, place, place)
+  at.declared('attention')
+  const facts = isKnown(language.config) ? causalLM(language.config, { head: false }) : undefined
+  const shared = (value: number | undefined): number | Unknown =>
+    value ?? (isKnown(language.hidden) ? unknown('the catalog does not describe the language model') : language.hidden)
+  const asTrunk = (value: number | Unknown): Choice<number | Unknown> =>
+    derived(value, isKnown(value) ? "The trunk's: both meet in one attention." : `Not known: ${value.because}.`)
+  return {
+    decoder: 'flowMatching',
+    attention: 'joint',
+    chunk: action.chunk,
+    hidden: action.hidden,
+    mlp: at.choose('mlp', action.mlp, () => byDefault(4 * action.hidden, 'Four times the width, as pi0.')),
+    layers: at.choose<number | Unknown>('layers', action.layers, () => asTrunk(language.layers)),
+    heads: at.choose<number | Unknown>('heads', action.heads, () => asTrunk(language.heads)),
+    keyValueHeads: at.take('keyValueHeads', asTrunk(shared(facts?.keyValueHeads))),
+    headDim: at.take('headDim', asTrunk(shared(facts?.headDim))),
+    ...flow,
   }
 }
 

@@ -50,6 +50,7 @@ import { cameraLeftOut } from './policies/vla534-camera-left-out.ts'
 import { imagesNotSaid } from './policies/vla535-images-not-said.ts'
 import { relativeJointsUnknown } from './policies/vla536-relative-joints-unknown.ts'
 import { dtypeUnsupportedOnGpu } from './precision/vla101-dtype-unsupported-on-gpu.ts'
+import { expertBesideTrunk } from './model/vla522-expert-beside-trunk.ts'
 import { fp64OnGpus } from './precision/vla102-fp64-on-gpus.ts'
 import { mastersBelowFp32 } from './precision/vla103-masters-below-fp32.ts'
 import { storageBelowCompute } from './precision/vla104-storage-below-compute.ts'
@@ -142,6 +143,7 @@ export const rules: readonly Rule[] = [
   renderedAtAnotherSize,
   nothingToEvaluate,
   stepsBeyondChunk,
+  expertBesideTrunk,
   unknownTask,
   requeueWithoutCheckpoint,
   launchedTwice,

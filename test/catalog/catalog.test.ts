@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 
 import { findGpu, gpuNames, gpuTable } from '../../sdk/catalog/gpus.ts'
-import { causalLM } from '../../sdk/catalog/language.ts'
+import { causalLM, jointExpert, languageFamilies } from '../../sdk/catalog/language.ts'
+import { pi0 } from '../../sdk/catalog/lerobot/pi0.ts'
 import { modelModules, type ModelDescription } from '../../sdk/catalog/model.ts'
 import { openvla, openvlaLora } from '../../sdk/catalog/openvla.ts'
 import {
@@ -339,4 +340,42 @@ test('the lock file of generated projects has the versions that the catalog was 
       name,
     ).toBe(true)
   }
+})
+
+describe('a joint expert', () => {
+  const trunk = { model_type: 'gemma', hidden_size: 2048, num_hidden_layers: 18, num_attention_heads: 8 }
+
+  test("of pi0's sizes is pi0's expert", () => {
+    const config = { ...trunk, intermediate_size: 16_384, num_key_value_heads: 1, head_dim: 256 }
+    const own = jointExpert(config, { hidden: 1024, mlp: 4096 })
+    const description = { config: {}, cameras: ['front'], imageSizes: {}, stateDim: 32, actionDim: 32 }
+    const root = 'model.paligemma_with_expert.gemma_expert.model.'
+    const published = pi0(description).modules.flatMap(({ parameters }) => parameters ?? [])
+    const sorted = (parameters: readonly Parameter[], prefix: string) =>
+      parameters
+        .filter(({ name }) => name.startsWith(prefix))
+        .map(({ name, shape }) => `${name.slice(prefix.length)} ${shape.join('x')}`)
+        .sort()
+    expect(sorted(own ?? [], 'transformer.')).toEqual(sorted(published, root))
+    expect(elements(own ?? [])).toBe(311_464_960)
+  })
+
+  test('leaves of the trunk what nothing reads', () => {
+    const dead = (config: Readonly<Record<string, unknown>>) => causalLM(config, { head: false })?.behindKeys
+    const last = 'model.layers.17'
+    expect(dead(trunk)).toEqual([
+      `${last}.self_attn.q_proj.*`,
+      `${last}.self_attn.o_proj.*`,
+      `${last}.mlp.*`,
+      `${last}.post_attention_layernorm.*`,
+      'model.norm.*',
+    ])
+    expect(dead({ ...trunk, model_type: 'qwen3' })).toContain(`${last}.self_attn.q_norm.*`)
+    expect(dead({ ...trunk, model_type: 'gemma2' })).toContain(`${last}.post_feedforward_layernorm.*`)
+  })
+
+  test('is not described beside an unknown trunk', () => {
+    expect(jointExpert({ model_type: 'gpt2' }, { hidden: 8, mlp: 8 })).toBeUndefined()
+    expect(languageFamilies).toEqual(['gemma', 'gemma2', 'llama', 'mistral', 'qwen2', 'qwen3'])
+  })
 })

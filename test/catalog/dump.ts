@@ -1,5 +1,5 @@
 /** Writes what the catalog says as JSON, for the Python test that compares it with the real classes. */
-import { causalLM } from '../../sdk/catalog/language.ts'
+import { causalLM, languageFamilies } from '../../sdk/catalog/language.ts'
 import { modelModules, type ModelDescription } from '../../sdk/catalog/model.ts'
 import { openvla, openvlaLora, openvlaRegression } from '../../sdk/catalog/openvla.ts'
 import { adaptedLayers, adapterElements, type Parameter } from '../../sdk/catalog/parameters.ts'
@@ -133,9 +133,56 @@ const models: Record<string, ModelDescription> = {
     },
     projector: { kind: 'mlp', layers: 2 },
     language,
-    action: { decoder: 'flowMatching', chunk: 4, hidden: 32, layers: 2 },
+    action: { decoder: 'flowMatching', attention: 'cross', chunk: 4, hidden: 32, layers: 2 },
     stateDim: 0,
     actionDim: 7,
+  },
+  joint: {
+    vision: { towers: [planned('test_vit')], fuse: 'channels' },
+    projector: { kind: 'linear' },
+    language,
+    action: { decoder: 'flowMatching', attention: 'joint', hidden: 38, mlp: 50, layers: 2 },
+    stateDim: 3,
+    actionDim: 7,
+  },
+  ...Object.fromEntries(
+    languageFamilies.map((model_type) => [
+      `joint beside ${model_type}`,
+      {
+        vision: { towers: [planned('test_vit')], fuse: 'channels' },
+        projector: { kind: 'linear' },
+        language: {
+          ...language,
+          config: { model_type, ...small, num_key_value_heads: 2, attention_bias: true },
+        },
+        action: { decoder: 'flowMatching', attention: 'joint', hidden: 38, mlp: 50, layers: 2 },
+        stateDim: 0,
+        actionDim: 7,
+      } satisfies ModelDescription,
+    ]),
+  ),
+  /** pi0's sizes, with its padded state and action. */
+  pi0: {
+    vision: { towers: [planned('test_vit')], fuse: 'channels' },
+    projector: { kind: 'linear' },
+    language: {
+      config: {
+        model_type: 'gemma',
+        hidden_size: 2048,
+        intermediate_size: 16_384,
+        num_hidden_layers: 18,
+        num_attention_heads: 8,
+        num_key_value_heads: 1,
+        head_dim: 256,
+        vocab_size: 320,
+      },
+      hidden: 2048,
+      layers: 18,
+      vocab: 320,
+    },
+    action: { decoder: 'flowMatching', attention: 'joint', hidden: 1024, mlp: 4096, layers: 18 },
+    stateDim: 32,
+    actionDim: 32,
   },
   tokens: {
     vision: { towers: [planned('resnet10t', { imageSize: 64 })], fuse: 'sequence' },
@@ -173,6 +220,7 @@ process.stdout.write(
     models: described,
     openvla,
     openvlaLora,
+    languageFamilies,
     pythonVersions,
   }),
 )

@@ -209,6 +209,17 @@ describe('VLA002: unknown options', () => {
     ])
   })
 
+  test('an option of the other attention', () => {
+    const cross = { ...vla.flowMatching({ layers: 1, hidden: 8, chunk: 4 }), mlp: 16 }
+    const joint = { ...vla.flowMatching({ attention: 'joint', hidden: 8, chunk: 4 }), mpl: 16 }
+    expect(said({ ...smallest, model: { ...smallest.model, action: cross } })).toEqual([
+      "VLA002 model.action.mlp@key: model.action has no option 'mlp'. Remove it, or use one of 'attention', 'heads', 'steps'.",
+    ])
+    expect(said({ ...smallest, model: { ...smallest.model, action: joint } })).toEqual([
+      "VLA002 model.action.mpl@key: model.action has no option 'mpl'. Did you mean 'mlp'?",
+    ])
+  })
+
   test('a key that JavaScript treats specially', () => {
     expect(said(JSON.parse(JSON.stringify({ ...smallest }).replace('{', '{"__proto__":{"a":1},')))).toEqual([
       expect.stringContaining("VLA002 __proto__@key: A pipeline has no option '__proto__'."),
@@ -281,6 +292,21 @@ describe('VLA003: wrong values', () => {
       'a blank in an #SBATCH line',
       { launch: [vla.slurm({ partition: 'a b', time: '1:00' })] },
       "launch[0].partition is 'a b'. Expected one word without blanks or quotes.",
+    ],
+    [
+      'an attention that is none',
+      {
+        model: {
+          ...smallest.model,
+          action: { ...vla.flowMatching({ layers: 1, hidden: 8, chunk: 4 }), attention: 'jont' },
+        },
+      },
+      "model.action.attention is 'jont'. Did you mean 'joint'?",
+    ],
+    [
+      'widths of a joint expert',
+      { model: { ...smallest.model, action: vla.flowMatching({ attention: 'joint', hidden: 0, chunk: 4 }) } },
+      'model.action.hidden is 0. Expected more than 0.',
     ],
     ['no list of datasets', { data: [] }, 'data is an empty list. Expected a list that is not empty.'],
   ]

@@ -141,6 +141,21 @@ describe('only what is asked for', () => {
     expect(text(built.own, 'preflight.py')).not.toContain('check.weights(run, "facebook/dinov2-base")')
   })
 
+  test('a joint action expert: its own widths, a unit per layer, and what of the trunk nothing reads', () => {
+    const model = text(built.joint, 'model.py')
+    expect(model).toMatch(
+      /action=\{\s*"decoder": "flowMatching",\s*"chunk": 8,\s*"attention": "joint",\s*"hidden": 48,\s*"mlp": 192,\s*"steps": 10,/,
+    )
+    expect(model).not.toMatch(/"layers"|"heads"/) // they are the language model's
+    expect(model.split('\n')[0]).toContain('flow matching with joint attention')
+    const train = text(built.joint, 'train.py')
+    expect(train).toContain('blocks=["action_head.transformer.layers.*"]')
+    expect(train).toMatch(/dead=\[\s*"language_model.model.layers.1.self_attn.q_proj.\*",/)
+    expect([...built.joint.keys()]).toEqual(
+      expect.arrayContaining(['vla_runtime/modeling/joint.py', 'vla_runtime/modeling/expert.py']),
+    )
+  })
+
   test('phases, held-out episodes, gradOp, several nodes', () => {
     const train = text(built.openvla, 'train.py')
     expect(train).toContain('freeze=[Frozen(until=37_500), LastLayers(6, rewarm=500)],  # 75 % of 50,000 updates')

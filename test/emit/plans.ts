@@ -481,4 +481,44 @@ function own(): ComposedPipeline {
   }
 }
 
-export const plans = { small, bare, openvla, lora, own } as const
+/** A joint action expert beside a small trunk, on two processes. */
+function joint(): ComposedPipeline {
+  const base = small()
+  const last = 'language_model.model.layers.1'
+  return {
+    ...base,
+    name: 'joint',
+    model: {
+      ...base.model,
+      action: {
+        decoder: 'flowMatching',
+        attention: 'joint',
+        chunk: 8,
+        hidden: 48,
+        mlp: 192,
+        layers: 2,
+        heads: 4,
+        keyValueHeads: 4,
+        headDim: 32,
+        steps: 10,
+        timeAlpha: 1.5,
+        timeBeta: 1,
+      },
+      mask: 'prefix',
+    },
+    modules: base.modules.map((module) => {
+      switch (module.name) {
+        case 'projector':
+          return { ...module, parameters: ['projector.*'] }
+        case 'language':
+          return { ...module, dead: [`${last}.self_attn.q_proj.*`, `${last}.mlp.*`, 'language_model.model.norm.*'] }
+        case 'action':
+          return { ...module, blocks: ['action_head.transformer.layers.*'], liveBlocks: [2], recompute: 'full' }
+        default:
+          return module
+      }
+    }),
+  }
+}
+
+export const plans = { small, bare, openvla, lora, own, joint } as const

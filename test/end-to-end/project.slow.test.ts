@@ -47,6 +47,19 @@ interface Variant {
   readonly exports: readonly string[]
 }
 
+const seed = Number(process.env['VLA_TEST_SEED'] ?? '0')
+const whole = process.env['VLA_TEST_DRAW'] !== undefined
+
+/** Both ways in which flow matching sees the trunk in the whole suite, else the one that VLA_TEST_SEED chooses. */
+const flows = [
+  {
+    name: 'joint',
+    action: `flowMatching({ attention: 'joint', chunk: 4, hidden: 24, steps: 4 })`,
+    modules: `action: { recompute: 'full' },`,
+  },
+  { name: 'flow', action: 'flowMatching({ chunk: 4, hidden: 32, layers: 1, heads: 2, steps: 4 })', modules: '' },
+].filter((_, index) => whole || index === seed % 2)
+
 const variants: readonly Variant[] = [
   {
     name: 'regression',
@@ -61,18 +74,18 @@ const variants: readonly Variant[] = [
       parallel: fsdp2({ shard: 'full' }),`,
     exports: ['hf', 'lerobot'],
   },
-  {
-    name: 'flow',
+  ...flows.map(({ name, action, modules }) => ({
+    name,
     imports: 'causalLM, composed, timmVision, flowMatching, mlp, lora, fsdp2',
     model: composed(
-      `vision: ${patches}, projector: mlp({ layers: 2 }), language: ${trunk('')}, state: true, action: flowMatching({ chunk: 4, hidden: 32, layers: 1, heads: 2, steps: 4 })`,
+      `vision: ${patches}, projector: mlp({ layers: 2 }), language: ${trunk('')}, state: true, action: ${action}`,
     ),
     // the gripper of a reaching expert never moves: its quantiles differ by rounding alone
     rest: `normalize: { state: 'quantiles', action: 'quantiles', constant: 'zero', clip: true },
-      modules: { language: { adapt: lora({ rank: 4 }) } },
+      modules: { language: { adapt: lora({ rank: 4 }) }, ${modules} },
       parallel: fsdp2({ shard: 'gradOp' }),`,
     exports: ['hf', 'lerobot'],
-  },
+  })),
   {
     name: 'tokens',
     imports: 'causalLM, composed, timmVision, tokens, linear, ddp',
@@ -165,8 +178,7 @@ const policies: readonly Variant[] = [
 
 /** All of them in the whole suite, else one that VLA_TEST_SEED chooses beside ACT. */
 const [first, ...others] = policies
-const seed = Number(process.env['VLA_TEST_SEED'] ?? '0')
-const drawn = process.env['VLA_TEST_DRAW'] === undefined ? [others[seed % others.length]] : others
+const drawn = whole ? others : [others[seed % others.length]]
 const chosen = [first, ...drawn].filter((variant) => variant !== undefined)
 
 function declaration({ name, imports, model, rest, exports }: Variant): string {

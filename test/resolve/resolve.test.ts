@@ -390,6 +390,68 @@ describe('a composed VLA', () => {
     ).toBe(216_004)
   })
 
+  it('gives a joint expert the layers and heads of its trunk', () => {
+    const action = flowMatching({ attention: 'joint', hidden: 48, chunk: 8 })
+    const { plan } = planOf(composedOf({ action }))
+    expect(plan.pipeline.model).toMatchObject({
+      mask: 'prefix',
+      stateDim: 4,
+      action: {
+        decoder: 'flowMatching',
+        attention: 'joint',
+        chunk: 8,
+        hidden: 48,
+        mlp: 192,
+        layers: 2,
+        heads: 4,
+        keyValueHeads: 4,
+        headDim: 32,
+        steps: 10,
+        timeAlpha: 1.5,
+        timeBeta: 1,
+      },
+    })
+    expect(plan.notes['/model/action/layers']).toMatchObject({ from: 'derived', path: ['model', 'action', 'layers'] })
+    expect(plan.notes['/model/action/mlp']?.reason).toBe('Four times the width, as pi0.')
+    // JointExpert and LanguageModel on the meta device (test/python/modeling/test_catalog.py holds every shape).
+    const layer = 48 * 128 * 4 + 3 * 48 * 192 + 2 * 48
+    const heads = 4 * 48 + 48 + (4 * 48 + 48) + (96 * 48 + 48) + (48 * 48 + 48) + (48 * 4 + 4)
+    const unread = 2 * 128 * 128 + 3 * 128 * 256 + 128 + 128
+    const { modules } = plan.pipeline
+    expect(modules.map(({ name, count, deadCount, parameters }) => [name, count, deadCount, parameters])).toEqual([
+      ['vision', 32_280, 0, ['vision_backbone.*']],
+      ['projector', 9_601, 0, ['projector.*']],
+      ['language', 369_280, unread, ['language_model.*']],
+      ['action', 2 * layer + 48 + heads, 0, ['action_head.*']],
+    ])
+    expect(modules[2]?.dead[0]).toBe('language_model.model.layers.1.self_attn.q_proj.*')
+    expect(modules[3]).toMatchObject({ blocks: ['action_head.transformer.layers.*'], liveBlocks: [2] })
+  })
+
+  it('keeps what a joint expert says, and does not know what its trunk does not say', () => {
+    const said = flowMatching({ attention: 'joint', hidden: 48, mlp: 50, layers: 3, heads: 2, chunk: 8, steps: 4 })
+    expect(modelOf(planOf(composedOf({ action: said })).plan).action).toMatchObject({
+      mlp: 50,
+      layers: 3,
+      heads: 2,
+      keyValueHeads: 4,
+      headDim: 32,
+      steps: 4,
+    })
+    const unread = composedOf({
+      language: causalLM('Qwen/Qwen2.5-0.5B'),
+      action: flowMatching({ attention: 'joint', hidden: 48, chunk: 8 }),
+    })
+    const open = { unknown: true, because: "VLA024: vla.lock.json has no config of 'Qwen/Qwen2.5-0.5B'" }
+    expect(modelOf(planOf(unread).plan).action).toMatchObject({
+      layers: open,
+      heads: open,
+      keyValueHeads: open,
+      headDim: open,
+    })
+    expect(planOf(unread).plan.pipeline.modules[3]?.count).toMatchObject({ unknown: true })
+  })
+
   it('appends one token per bin where actions are tokens', () => {
     const { plan } = planOf(composedOf({ action: tokens({ chunk: 2, bins: 64 }) }))
     expect(plan.pipeline.model).toMatchObject({

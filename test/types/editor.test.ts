@@ -87,7 +87,7 @@ describe('completions', () => {
     [
       'options of a decoder',
       `model: composed({ cameras: ['a'], action: flowMatching({ | }) })`,
-      ['attention', 'chunk', 'heads', 'hidden', 'layers', 'steps'],
+      ['attention', 'chunk', 'heads', 'hidden', 'layers', 'mlp', 'steps'],
     ],
     [
       'nouns of a pipeline',

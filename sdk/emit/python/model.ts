@@ -189,24 +189,31 @@ function dictEntries(record: { readonly [key: string]: Json }): Entry[] {
 }
 
 function actionEntry(action: ComposedPlanModel['action']): Py {
-  const sizes: Entry[] =
-    action.decoder === 'tokens'
-      ? [['bins', int(action.bins)]]
-      : action.decoder === 'regression'
-        ? [
-            ['hidden', int(need(action.hidden, '/model/action/hidden'))],
-            ['blocks', int(action.blocks)],
-            ['queries', str(action.queries)],
-            ['slots', int(need(action.slots, '/model/action/slots'))],
-          ]
-        : [
-            ['attention', str(action.attention)],
-            ['hidden', int(action.hidden)],
-            ['layers', int(action.layers)],
-            ['heads', int(action.heads)],
-            ['steps', int(action.steps)],
-            ['time_alpha', float(action.timeAlpha)],
-            ['time_beta', float(action.timeBeta)],
-          ]
-  return dict([['decoder', str(action.decoder)], ['chunk', int(action.chunk)], ...sizes])
+  return dict([['decoder', str(action.decoder)], ['chunk', int(action.chunk)], ...actionSizes(action)])
+}
+
+function actionSizes(action: ComposedPlanModel['action']): Entry[] {
+  if (action.decoder === 'tokens') return [['bins', int(action.bins)]]
+  if (action.decoder === 'regression')
+    return [
+      ['hidden', int(need(action.hidden, '/model/action/hidden'))],
+      ['blocks', int(action.blocks)],
+      ['queries', str(action.queries)],
+      ['slots', int(need(action.slots, '/model/action/slots'))],
+    ]
+  const own: Entry[] =
+    action.attention === 'joint' // its layers and heads are the language model's
+      ? [['mlp', int(action.mlp)]]
+      : [
+          ['layers', int(action.layers)],
+          ['heads', int(action.heads)],
+        ]
+  return [
+    ['attention', str(action.attention)],
+    ['hidden', int(action.hidden)],
+    ...own,
+    ['steps', int(action.steps)],
+    ['time_alpha', float(action.timeAlpha)],
+    ['time_beta', float(action.timeBeta)],
+  ]
 }
