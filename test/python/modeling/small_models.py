@@ -13,7 +13,22 @@ ACTIONS: dict[str, dict[str, Any]] = {
     "regression": {"decoder": "regression", "chunk": 3, "hidden": 24, "blocks": 1},
     "regressionZero": {"decoder": "regression", "chunk": 3, "hidden": 24, "blocks": 1, "queries": "zero", "slots": 4},
     "flowMatching": {"decoder": "flowMatching", "chunk": 3, "hidden": 24, "layers": 2, "heads": 2, "steps": 4},
+    "joint": {
+        "decoder": "flowMatching",
+        "attention": "joint",
+        "chunk": 3,
+        "hidden": 26,
+        "mlp": 40,
+        "steps": 4,
+    },
     "tokens": {"decoder": "tokens", "chunk": 2, "bins": 16},
+}
+MASKS = {
+    "regression": "full",
+    "regressionZero": "full",
+    "flowMatching": "prefix",
+    "joint": "prefix",
+    "tokens": "causal",
 }
 LLAMA = {
     "model_type": "llama",
@@ -54,7 +69,7 @@ def config(decoder: str = "regression", **changes: Any) -> VLAConfig:
         "projector": {"kind": "mlp", "layers": 2},
         "language": {"config": LLAMA, "tokenizer": "bytes", "spare_tokens": 16 if decoder == "tokens" else 0},
         "action": ACTIONS[decoder],
-        "mask": {"regression": "full", "regressionZero": "full", "flowMatching": "prefix", "tokens": "causal"}[decoder],
+        "mask": MASKS[decoder],
         "prompt": "do {instruction}?",
         "prompt_tokens": 20,
         "state_dim": 3,

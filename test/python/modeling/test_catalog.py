@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 from vla_runtime.lora import Lora, adapt
+from vla_runtime.modeling import joint
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig
 from vla_runtime.modeling.vision import build_timm, build_transformers, dead_in_tower
 from vla_runtime.partition import Module, Partition
@@ -148,7 +149,7 @@ def test_transformers_towers_have_the_catalogs_blocks(catalog: dict[str, Any]) -
 def build(model: dict[str, Any]) -> ComposedVLA:
     action = dict(model["action"])
     if action["decoder"] == "flowMatching":
-        action = {"heads": 2, "steps": 10, "timeAlpha": 1.5, "timeBeta": 1.0, "attention": "cross", **action}
+        action = {"heads": 2, "steps": 10, "chunk": 4, "timeAlpha": 1.5, "timeBeta": 1.0, **action}
     elif action["decoder"] == "tokens":
         action = {"bins": 16, "chunk": 1, **action}
     config = VLAConfig(
@@ -189,6 +190,19 @@ def test_whole_models_have_the_catalogs_modules(catalog: dict[str, Any]) -> None
         for facts in entry["modules"]:
             assert sorted(partition.names(facts["name"])) == sorted(facts["parameters"]), entry["name"]
             assert [len(stack) for stack in partition.live_blocks(facts["name"])] == facts["liveBlocks"], entry["name"]
+        assert set(partition.dead()) == set(model.dead_parameters()), entry["name"]
+
+
+def test_an_expert_stands_beside_every_family_of_the_catalog(catalog: dict[str, Any]) -> None:
+    assert sorted(joint.FAMILIES) == catalog["languageFamilies"]
+    assert {entry["name"] for entry in catalog["models"]} >= {f"joint beside {family}" for family in joint.FAMILIES}
+
+
+def test_an_expert_of_pi0s_sizes_has_pi0s_size(catalog: dict[str, Any]) -> None:
+    """LeRobot's pi0: 18 layers and a norm of gemma_300m, and the projections of state, actions, time and velocity."""
+    entry = next(entry for entry in catalog["models"] if entry["name"] == "pi0")
+    counted = sum(math.prod(shape) for shape in entry["modules"][3]["parameters"].values())
+    assert counted == 311_464_960 + 2 * (32 * 1024 + 1024) + (2048 * 1024 + 1024) + (1024**2 + 1024) + (32 * 1024 + 32)
 
 
 def test_openvla_has_its_published_size(catalog: dict[str, Any]) -> None:

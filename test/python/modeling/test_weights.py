@@ -104,7 +104,7 @@ def test_meta_and_direct_initialisation_are_equal(decoder: str) -> None:
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 5])
-@pytest.mark.parametrize("decoder", ["regression", "flowMatching", "tokens"])
+@pytest.mark.parametrize("decoder", ["regression", "flowMatching", "joint", "tokens"])
 def test_initial_values_do_not_depend_on_the_number_of_processes(decoder: str, world: int) -> None:
     of = config(decoder, vision=[map_tower()], projector={"kind": "spatialSoftArgmax", "points": 5})
     whole = plain(direct(of))
