@@ -47,12 +47,10 @@ export type IsReplicated<P> = [P] extends [Ddp] ? true : false
 /** The dtype of a module that names none; never where the hardware leaves it open. */
 type DefaultDType<G> = [G] extends [never]
   ? never
-  : [G] extends ['cpu']
+  : [G] extends ['cpu' | WithoutBf16<G>]
     ? 'fp32'
-    : [WithoutBf16<G>] extends [never]
-      ? [G] extends [GpuName]
-        ? 'bf16'
-        : never
+    : [G] extends [Exclude<GpuName, WithoutBf16<G>>]
+      ? 'bf16'
       : never
 
 type BelowText = 'VLA104: ddp() computes in the dtype it stores. Store what `dtype` says, or use fsdp2().'
@@ -153,9 +151,13 @@ export type CheckAugment<F> = [F] extends ['lerobot']
   ? UncroppedAugmentation | (ImageAugmentation & VlaTypeError<CropText>)
   : ImageAugmentation
 
-interface LerobotNormalize extends Omit<Normalize, 'clip' | 'actionMask'> {
-  readonly clip?: false | (true & VlaTypeError<ClipText>)
-  readonly actionMask?: readonly (true | (false & VlaTypeError<MaskText>))[]
+/** A mapped type, so that the options keep their texts. */
+type LerobotNormalize = {
+  readonly [K in keyof Normalize]: K extends 'clip'
+    ? false | (true & VlaTypeError<ClipText>)
+    : K extends 'actionMask'
+      ? readonly (true | (false & VlaTypeError<MaskText>))[]
+      : Normalize[K]
 }
 
 /** VLA533. */

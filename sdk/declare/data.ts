@@ -4,11 +4,20 @@ import * as z from 'zod'
 import { count, share, text, type Share } from './common.ts'
 
 export interface LerobotDatasetOptions {
-  /** Hub id, `'lerobot/bridge'`. Give `repo`, `root`, or both (the local copy of a repository). */
+  /**
+   * Hub id, `'lerobot/bridge'`. Give `repo`, `root`, or both (the local copy of a repository).
+   * @default none: the dataset is in `root` alone
+   */
   readonly repo?: string
-  /** Local directory of the dataset, relative to pipeline.ts. */
+  /**
+   * Local directory of the dataset, relative to pipeline.ts.
+   * @default none: the dataset is on the hub
+   */
   readonly root?: string
-  /** Revision of the repository: a commit, tag or branch. The lock pins it to a commit. */
+  /**
+   * Revision of the repository: a commit, tag or branch. The lock pins it to a commit.
+   * @default LeRobot's: the tag of its format (v3.0)
+   */
   readonly revision?: string
   /**
    * Episodes to use, by index.
@@ -50,7 +59,10 @@ export interface MixtureEntry<Cameras extends string = string> {
   readonly from: LerobotDataset
   /** Share of the samples, relative to the other entries' weights. */
   readonly weight: number
-  /** Camera of the model -> image feature of this dataset; wins over the pipeline's `cameras`. */
+  /**
+   * Camera of the model -> image feature of this dataset; wins over the pipeline's `cameras`.
+   * @default the pipeline's `cameras`; else the feature that alone can be meant
+   */
   readonly cameras?: CameraMap<Cameras>
 }
 

@@ -18,9 +18,15 @@ export interface Until<T extends 'all' | LastLayers = 'all' | LastLayers> {
   readonly kind: 'until'
   /** The first update at which something trains (or a share of the run). */
   readonly when: Duration
-  /** What trains from then on. */
+  /**
+   * What trains from then on.
+   * @default 'all'
+   */
   readonly thenTrain?: T
-  /** Updates (or share of the run) of linear learning-rate re-warm-up. */
+  /**
+   * Updates (or share of the run) of linear learning-rate re-warm-up.
+   * @default 0
+   */
   readonly rewarm?: Duration
 }
 
@@ -31,7 +37,10 @@ export interface Phase<T extends Trains = Trains> {
   readonly from: Duration
   /** What trains in this phase. */
   readonly train: T
-  /** Updates (or share of the run) of linear learning-rate re-warm-up for what this phase unfreezes. */
+  /**
+   * Updates (or share of the run) of linear learning-rate re-warm-up for what this phase unfreezes.
+   * @default 0
+   */
   readonly rewarm?: Duration
 }
 

@@ -16,9 +16,15 @@ export interface GpuOptions {
    * @default 1
    */
   readonly nodes?: number
-  /** Host memory of each node in bytes: `gib(512)`. */
+  /**
+   * Host memory of each node in bytes: `gib(512)`.
+   * @default not known: rules that need it do not look
+   */
   readonly hostMemory?: number
-  /** Network between the nodes, for the record: `'ib-400'`. */
+  /**
+   * Network between the nodes, for the record: `'ib-400'`.
+   * @default none
+   */
   readonly network?: string
 }
 
@@ -52,7 +58,7 @@ export function gpus<const G extends GpuName | VlaTypeError<UnknownGpuText>>(
 }
 
 /** Processes on CPUs of this machine, for small models and for verification. */
-export function cpus(options: { readonly processes: number }): Cpus & Device<'cpu'> {
+export function cpus(options: Pick<Cpus, 'processes'>): Cpus & Device<'cpu'> {
   return { kind: 'cpus', ...options }
 }
 

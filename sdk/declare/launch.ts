@@ -11,14 +11,20 @@ export interface SlurmOptions {
   readonly partition: string
   /** Time limit in Slurm's own form, `'24:00:00'` or `'2-00:00:00'`. */
   readonly time: string
-  /** Account. */
+  /**
+   * Account that the job is charged to.
+   * @default the user's own
+   */
   readonly account?: string
   /**
    * Put the job back into the queue and resume when it is preempted.
    * @default true
    */
   readonly requeue?: boolean
-  /** Shell lines to run before the launch, verbatim: `['module load cuda/12.8']`. */
+  /**
+   * Shell lines to run before the launch, verbatim: `['module load cuda/12.8']`.
+   * @default none
+   */
   readonly setup?: readonly string[]
 }
 export interface Slurm extends SlurmOptions {

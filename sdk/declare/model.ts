@@ -35,7 +35,10 @@ export interface TimmVisionOptions {
    * @default 'native'
    */
   readonly norm?: 'native' | 'group'
-  /** Further keyword arguments of `timm.create_model`. */
+  /**
+   * Further keyword arguments of `timm.create_model`.
+   * @default none
+   */
   readonly options?: Readonly<Record<string, Json>>
 }
 export interface TimmVision<Name extends string = string> extends TimmVisionOptions {
@@ -45,7 +48,10 @@ export interface TimmVision<Name extends string = string> extends TimmVisionOpti
 }
 
 export interface TransformersVisionOptions {
-  /** Revision on the hub. */
+  /**
+   * Revision on the hub: a commit, tag or branch.
+   * @default the hub's main branch
+   */
   readonly revision?: string
   /**
    * Side of the square input in pixels.
@@ -101,11 +107,19 @@ export function fused<const T extends readonly Tower[]>(towers: T, options?: Fus
 
 // Projector
 
+export interface MlpProjector {
+  readonly kind: 'mlp'
+  /** Linear layers, the last to the trunk's width. */
+  readonly layers: number
+}
+export interface SpatialSoftArgmaxProjector {
+  readonly kind: 'spatialSoftArgmax'
+  /** Key points per image. */
+  readonly points: number
+}
+
 export type Projector =
-  | { readonly kind: 'linear' }
-  | { readonly kind: 'mlp'; readonly layers: number }
-  | { readonly kind: 'fusedMlp' }
-  | { readonly kind: 'spatialSoftArgmax'; readonly points: number }
+  { readonly kind: 'linear' } | MlpProjector | { readonly kind: 'fusedMlp' } | SpatialSoftArgmaxProjector
 
 /** One linear layer from the vision width to the trunk's. */
 export function linear(): Projector {
@@ -113,7 +127,7 @@ export function linear(): Projector {
 }
 
 /** `layers` linear layers with GELU between. */
-export function mlp(options: { readonly layers: number }): Projector {
+export function mlp(options: Pick<MlpProjector, 'layers'>): Projector {
   return { kind: 'mlp', ...options }
 }
 
@@ -123,20 +137,26 @@ export function fusedMlp(): Projector {
 }
 
 /** Key points of a feature map (expected coordinates under a spatial softmax), then one linear layer to one token. Needs `output: 'map'`. */
-export function spatialSoftArgmax(options: { readonly points: number }): Projector {
+export function spatialSoftArgmax(options: Pick<SpatialSoftArgmaxProjector, 'points'>): Projector {
   return { kind: 'spatialSoftArgmax', ...options }
 }
 
 // Language
 
 /** A transformers config of a causal language model. */
-export type LanguageConfig = { readonly model_type: string } & Readonly<Record<string, Json>>
+export type LanguageConfig = {
+  /** transformers' name of the architecture, as in config.json: `'llama'`. */
+  readonly model_type: string
+} & Readonly<Record<string, Json>>
 
 export interface PretrainedLM {
   readonly kind: 'causalLM'
   /** Directory or hub id. */
   readonly source: string
-  /** Revision on the hub. */
+  /**
+   * Revision on the hub: a commit, tag or branch.
+   * @default the hub's main branch
+   */
   readonly revision?: string
 }
 export interface ConfiguredLM {
@@ -153,12 +173,12 @@ export interface ConfiguredLM {
 export type Language = PretrainedLM | ConfiguredLM
 
 /** Any transformers causal language model: pretrained, by directory or hub id. */
-export function causalLM(source: string, options?: { readonly revision?: string }): PretrainedLM
+export function causalLM(source: string, options?: Pick<PretrainedLM, 'revision'>): PretrainedLM
 /** Any transformers causal language model: built from a config and initialised from the seed. */
-export function causalLM(options: { readonly config: LanguageConfig; readonly tokenizer?: 'bytes' }): ConfiguredLM
+export function causalLM(options: Pick<ConfiguredLM, 'config' | 'tokenizer'>): ConfiguredLM
 export function causalLM(
-  source: string | { readonly config: LanguageConfig; readonly tokenizer?: 'bytes' },
-  options?: { readonly revision?: string },
+  source: string | Pick<ConfiguredLM, 'config' | 'tokenizer'>,
+  options?: Pick<PretrainedLM, 'revision'>,
 ): Language {
   return typeof source === 'string' ? { kind: 'causalLM', source, ...options } : { kind: 'causalLM', ...source }
 }
@@ -312,7 +332,10 @@ export interface ComposedOptions<
    * @default 64; 128 with the byte-level tokenizer
    */
   readonly promptTokens?: number
-  /** An `hf` package of ours to start from: directory or hub id. */
+  /**
+   * An `hf` package of ours to start from: directory or hub id.
+   * @default none: the parts' own weights, else initialised from the seed
+   */
   readonly weights?: string
 }
 export interface ComposedModel extends ComposedOptions {
@@ -322,7 +345,10 @@ export interface ComposedModel extends ComposedOptions {
 export interface OpenvlaOptions<A extends TokensAction | RegressionAction = TokensAction | RegressionAction> {
   /** Directory or hub id of an OpenVLA-layout HF directory. */
   readonly weights: string
-  /** Revision on the hub. */
+  /**
+   * Revision on the hub: a commit, tag or branch.
+   * @default the hub's main branch
+   */
   readonly revision?: string
   /**
    * Actions per prediction.

@@ -43,7 +43,10 @@ export interface ModuleOptions<D = DType, S = DType, T = unknown, Replicated = f
    * @default 'never'
    */
   readonly freeze?: CheckFreeze<T, Replicated>
-  /** Low-rank adapters instead of full training: `lora({ rank: 32 })`, injected before sharding and merged into packages. */
+  /**
+   * Low-rank adapters instead of full training: `lora({ rank: 32 })`, injected before sharding and merged into packages.
+   * @default none: the weights themselves train
+   */
   readonly adapt?: CheckAdapt<T>
 }
 

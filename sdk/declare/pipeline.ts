@@ -47,20 +47,32 @@ export interface Declaration {
   readonly model: Model
   /** Demonstrations: `lerobotDataset(...)`, or a list `[{ from: lerobotDataset(...), weight: 3 }, ...]`. */
   readonly data: Data
-  /** Camera of the model -> image feature of the datasets. An entry's own `cameras` wins. */
+  /**
+   * Camera of the model -> image feature of the datasets. An entry's own `cameras` wins.
+   * @default the feature that alone can be meant: of the same name, or the only one
+   */
   readonly cameras?: CameraMap
-  /** Normalisation of states and actions. */
+  /**
+   * Normalisation of states and actions.
+   * @default as published with the model; see its options
+   */
   readonly normalize?: Normalize
   /**
    * Image augmentation: `imageAugmentation(...)`. Evaluation and packages take the matching centre crop.
    * @default none
    */
   readonly augment?: ImageAugmentation
-  /** How samples are read. */
+  /**
+   * How samples are read.
+   * @default four processes per rank, none on cpus
+   */
   readonly loader?: Loader
   /** What the run has: `gpus('H100-SXM-80GB', { perNode: 8 })`, or `cpus({ processes: 2 })`. */
   readonly hardware: Hardware
-  /** What each module trains with. A module that is not named takes `training.lr`, or the model's published recipe. */
+  /**
+   * What each module trains with.
+   * @default a module that is not named takes `training.lr`, or the model's published recipe
+   */
   readonly modules?: Readonly<Record<string, ModuleOptions>>
   /**
    * How the processes share the work: `fsdp2()` (FULL_SHARD), `fsdp2({ shard: 'gradOp' })` (SHARD_GRAD_OP), or `ddp()`.
@@ -94,7 +106,10 @@ export interface Declaration {
    * @default [torchrun()]
    */
   readonly launch?: readonly Launch[]
-  /** Rules that are switched off, each with its reason: `{ VLA203: off('measured') }`. */
+  /**
+   * Rules that are switched off, each with its reason: `{ VLA203: off('measured') }`.
+   * @default none
+   */
   readonly rules?: Rules
 }
 
@@ -103,7 +118,10 @@ const pipelineMark: unique symbol = Symbol.for('vla.pipeline') as never
 
 /** One dataset of a list, with the cameras of the model. */
 interface CheckedEntry<Map, Cameras> extends Omit<MixtureEntry, 'cameras'> {
-  /** Camera of the model -> image feature of this dataset; wins over the pipeline's `cameras`. */
+  /**
+   * Camera of the model -> image feature of this dataset; wins over the pipeline's `cameras`.
+   * @default the pipeline's `cameras`; else the feature that alone can be meant
+   */
   readonly cameras?: { readonly [K in keyof Map]: Map[K] & string & CheckCamera<K, Cameras> }
 }
 
@@ -144,9 +162,15 @@ export interface PipelineOptions<
   readonly hardware: Hardware & Device<G>
   /** Demonstrations: `lerobotDataset(...)`, or a list `[{ from: lerobotDataset(...), weight: 3 }, ...]`. */
   readonly data: LerobotDataset | { readonly [I in keyof Entries]: CheckedEntry<Entries[I], NoInfer<Cameras>> }
-  /** Camera of the model -> image feature of the datasets. An entry's own `cameras` wins. */
+  /**
+   * Camera of the model -> image feature of the datasets. An entry's own `cameras` wins.
+   * @default the feature that alone can be meant: of the same name, or the only one
+   */
   readonly cameras?: { readonly [K in keyof Map]: Map[K] & string & CheckCamera<K, NoInfer<Cameras>> }
-  /** What each module trains with. A module that is not named takes `training.lr`, or the model's published recipe. */
+  /**
+   * What each module trains with.
+   * @default a module that is not named takes `training.lr`, or the model's published recipe
+   */
   readonly modules?: {
     readonly [K in keyof Options]: ModuleOptions<
       (Options[K] & DType & CheckDType<Options[K], NoInfer<G>>) | UnknownDType<Options[K]>,

@@ -37,7 +37,10 @@ export interface PolicyOptions<
    * @default initialised as LeRobot does
    */
   readonly weights?: string
-  /** Revision on the hub. */
+  /**
+   * Revision on the hub: a commit, tag or branch.
+   * @default the hub's main branch
+   */
   readonly revision?: string
   /**
    * The policy's cameras: LeRobot's features are `observation.images.<camera>`.
@@ -115,9 +118,15 @@ export interface NamedPolicy extends PolicyOptions {
   readonly kind: 'lerobotPolicy'
   /** LeRobot's name of the policy, or the one that a plugin registers. */
   readonly type: string
-  /** Python package that registers the type when it is imported. */
+  /**
+   * Python package that registers the type when it is imported.
+   * @default none: the type is LeRobot's own
+   */
   readonly plugin?: string
-  /** The modules by name, a partition of the policy's parameters; those of the catalog where none are named. */
+  /**
+   * The modules by name, a partition of the policy's parameters.
+   * @default those of the catalog
+   */
   readonly modules?: Readonly<Record<string, ModulePatterns>>
 }
 

@@ -60,7 +60,10 @@ export interface Training {
   readonly globalBatch: number
   /** Samples per process and forward pass. Accumulation is derived: globalBatch / (microBatch x processes). */
   readonly microBatch: number
-  /** Learning rate of the modules that name none. A module that trains and has none is an error. */
+  /**
+   * Peak learning rate of the modules that name none, per optimizer update. A module that trains and has none is an error.
+   * @default the model's published recipe, where it has one
+   */
   readonly lr?: number
   /**
    * Weight decay of the modules that name none.

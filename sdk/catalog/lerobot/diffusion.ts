@@ -9,6 +9,7 @@ import {
   known,
   oldStatistics,
   policyModule,
+  cameraProblems,
   stateProblems,
   undescribed,
   type ImageSizes,
@@ -82,9 +83,9 @@ export const diffusionFields = {
   num_train_timesteps: integer(100),
   /** Schedule of the noise, by diffusers' names. @default 'squaredcos_cap_v2' */
   beta_schedule: text('squaredcos_cap_v2'),
-  /** @default 0.0001 */
+  /** Variance of the noise that the first diffusion step adds. @default 0.0001 */
   beta_start: number(0.0001),
-  /** @default 0.02 */
+  /** Variance of the noise that the last diffusion step adds. @default 0.02 */
   beta_end: number(0.02),
   /** What the U-Net predicts: the noise or the clean actions. @default 'epsilon' */
   prediction_type: choice(['epsilon', 'sample'], 'epsilon'),
@@ -215,7 +216,12 @@ export function diffusion(description: PolicyDescription): PolicyFacts {
     batchNorm: config.use_group_norm
       ? []
       : encoders.flatMap((root) => [`${root}.backbone.1`, `${root}.backbone.*.bn?`, `${root}.backbone.*.downsample.1`]),
-    problems: [...problems, ...diffusionProblems(config, state, sizes), ...mapProblems(config, seen)],
+    problems: [
+      ...problems,
+      ...cameraProblems('diffusion', description.cameras),
+      ...diffusionProblems(config, state, sizes),
+      ...mapProblems(config, seen),
+    ],
   }
 }
 

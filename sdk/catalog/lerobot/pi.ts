@@ -54,13 +54,13 @@ export const piFields = {
   max_action_dim: integer(32),
   /** Integration steps at inference. @default 10 */
   num_inference_steps: integer(10),
-  /** Times are Beta(alpha, beta) * scale + offset. @default 1.5 */
+  /** Exponent alpha of the times, which are Beta(alpha, beta) * scale + offset. @default 1.5 */
   time_sampling_beta_alpha: number(1.5),
-  /** @default 1 */
+  /** Exponent beta of the times' distribution. @default 1 */
   time_sampling_beta_beta: number(1),
-  /** @default 0.999 */
+  /** Scale of the times. @default 0.999 */
   time_sampling_scale: number(0.999),
-  /** @default 0.001 */
+  /** Offset of the times: none is below it. @default 0.001 */
   time_sampling_offset: number(0.001),
   /** Shortest period of the embedding of the time. @default 0.004 */
   min_period: number(4e-3),

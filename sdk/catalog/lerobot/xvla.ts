@@ -91,13 +91,13 @@ export const xvlaFields = {
   chunk_size: integer(32),
   /** Actions of a prediction that are executed before the next one. @default 32 */
   n_action_steps: integer(32),
-  /** Florence-2's `vision_config` and `text_config`; LeRobot's default, {}, is refused. */
+  /** Florence-2's `vision_config` and `text_config`. @default {}, which LeRobot refuses; or the pretrained policy's */
   florence_config: object({}),
   /** Hub id or directory of the tokenizer. @default 'facebook/bart-large' */
   tokenizer_name: text('facebook/bart-large'),
   /** Tokens of the instruction. @default 64 */
   tokenizer_max_length: integer(64),
-  /** @default 'right' */
+  /** Side on which instructions are padded. @default 'right' */
   tokenizer_padding_side: choice(['right', 'left'], 'right'),
   /** Instructions are padded to `tokenizer_max_length`, or to the longest of a batch. @default 'max_length' */
   pad_language_to: choice(['max_length', 'longest'], 'max_length'),
