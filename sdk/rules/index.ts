@@ -25,9 +25,27 @@ import { phaseChangesNothing } from './freezing/vla307-phase-changes-nothing.ts'
 import { requeueWithoutCheckpoint } from './launch/vla801-requeue-without-checkpoint.ts'
 import { launchedTwice } from './launch/vla802-launched-twice.ts'
 import { slurmMinutes } from './launch/vla803-slurm-minutes.ts'
+import { startedByHand } from './launch/vla804-started-by-hand.ts'
+import { slurmTimeShorterThanNotice } from './launch/vla805-slurm-time-shorter-than-notice.ts'
+import { setupOverridesLauncher } from './launch/vla806-setup-overrides-launcher.ts'
+import { secretInSetup } from './launch/vla807-secret-in-setup.ts'
+import { environmentWithoutEffect } from './launch/vla808-environment-without-effect.ts'
+import { environmentSlows } from './launch/vla809-environment-slows.ts'
+import { installsAtStart } from './launch/vla810-installs-at-start.ts'
+import { setupLeavesFolder } from './launch/vla811-setup-leaves-folder.ts'
+import { setupStartsRun } from './launch/vla812-setup-starts-run.ts'
+import { sbatchLineTooLate } from './launch/vla813-sbatch-line-too-late.ts'
+import { slurmNoLimit } from './launch/vla814-slurm-no-limit.ts'
+import { moreGpusThanANodeHas } from './launch/vla819-more-gpus-than-a-node-has.ts'
+import { hostMemoryInBytes } from './launch/vla820-host-memory-in-bytes.ts'
+import { noReaderProcesses } from './launch/vla822-no-reader-processes.ts'
 import { stateDoesNotFit } from './memory/vla601-state-does-not-fit.ts'
 import { replicaDoesNotFit } from './memory/vla602-replica-does-not-fit.ts'
 import { gatheredDoesNotFit } from './memory/vla603-gathered-does-not-fit.ts'
+import { blockInputsDoNotFit } from './memory/vla604-block-inputs-do-not-fit.ts'
+import { stagingDoesNotFitHost } from './memory/vla605-staging-does-not-fit-host.ts'
+import { packingDoesNotFitHost } from './memory/vla606-packing-does-not-fit-host.ts'
+import { noRoomForActivations } from './memory/vla607-no-room-for-activations.ts'
 import { promptFillsItsLength } from './model/vla510-prompt-fills-its-length.ts'
 import { promptWithoutInstruction } from './model/vla511-prompt-without-instruction.ts'
 import { batchNormWithoutStatistics } from './model/vla512-batch-norm-without-statistics.ts'
@@ -54,9 +72,13 @@ import { expertBesideTrunk } from './model/vla522-expert-beside-trunk.ts'
 import { fp64OnGpus } from './precision/vla102-fp64-on-gpus.ts'
 import { mastersBelowFp32 } from './precision/vla103-masters-below-fp32.ts'
 import { storageBelowCompute } from './precision/vla104-storage-below-compute.ts'
+import { fp32OnBf16Gpu } from './precision/vla106-fp32-on-bf16-gpu.ts'
+import { frozenStoredWide } from './precision/vla107-frozen-stored-wide.ts'
 import { unusedSuppression } from './reporting/vla090-unused-suppression.ts'
 import { suppressionForbidden } from './reporting/vla091-suppression-forbidden.ts'
 import { couldNotLook } from './reporting/vla092-could-not-look.ts'
+import { trackedTwice } from './tracking/vla850-tracked-twice.ts'
+import { wandbNameNotAllowed } from './tracking/vla851-wandb-name-not-allowed.ts'
 import { batchNotDivisible } from './training/vla201-batch-not-divisible.ts'
 import { warmupLongerThanRun } from './training/vla202-warmup-longer-than-run.ts'
 import { lrRatio } from './training/vla203-lr-ratio.ts'
@@ -71,6 +93,17 @@ import { nothingTrains } from './training/vla211-nothing-trains.ts'
 import { datasetSmallerThanBatch } from './training/vla212-dataset-smaller-than-batch.ts'
 import { validationWithoutHoldout } from './training/vla213-validation-without-holdout.ts'
 import { zeroLearningRate } from './training/vla214-zero-learning-rate.ts'
+import { warmupMostOfRun } from './training/vla215-warmup-most-of-run.ts'
+import { betasSwapped } from './training/vla217-betas-swapped.ts'
+import { epsilonDrownsMoments } from './training/vla218-epsilon-drowns-moments.ts'
+import { learningRateImplausible } from './training/vla219-learning-rate-implausible.ts'
+import { weightDecayErases } from './training/vla220-weight-decay-erases.ts'
+import { runOutOfProportion } from './training/vla221-run-out-of-proportion.ts'
+import { floorReadAsRate } from './training/vla222-floor-read-as-rate.ts'
+import { scheduleNeverFalls } from './training/vla223-schedule-never-falls.ts'
+import { validationOutweighsTraining } from './training/vla224-validation-outweighs-training.ts'
+import { checkpointsWithoutEnd } from './training/vla225-checkpoints-without-end.ts'
+import { divergenceNeverStops } from './training/vla226-divergence-never-stops.ts'
 import { declarationEntries } from './documented/declaration.ts'
 import { lockEntries } from './documented/lock.ts'
 import type { Rule, RuleEntry } from './rule.ts'
@@ -83,6 +116,8 @@ export const rules: readonly Rule[] = [
   fp64OnGpus,
   mastersBelowFp32,
   storageBelowCompute,
+  fp32OnBf16Gpu,
+  frozenStoredWide,
   batchNotDivisible,
   warmupLongerThanRun,
   lrRatio,
@@ -97,6 +132,17 @@ export const rules: readonly Rule[] = [
   datasetSmallerThanBatch,
   validationWithoutHoldout,
   zeroLearningRate,
+  warmupMostOfRun,
+  betasSwapped,
+  epsilonDrownsMoments,
+  learningRateImplausible,
+  weightDecayErases,
+  runOutOfProportion,
+  floorReadAsRate,
+  scheduleNeverFalls,
+  validationOutweighsTraining,
+  checkpointsWithoutEnd,
+  divergenceNeverStops,
   recomputeWithoutBlocks,
   ddpWithPhases,
   lastLayersBeyondBlocks,
@@ -138,6 +184,10 @@ export const rules: readonly Rule[] = [
   stateDoesNotFit,
   replicaDoesNotFit,
   gatheredDoesNotFit,
+  blockInputsDoNotFit,
+  stagingDoesNotFitHost,
+  packingDoesNotFitHost,
+  noRoomForActivations,
   exportTwice,
   simulatorDoesNotFit,
   renderedAtAnotherSize,
@@ -148,6 +198,22 @@ export const rules: readonly Rule[] = [
   requeueWithoutCheckpoint,
   launchedTwice,
   slurmMinutes,
+  startedByHand,
+  slurmTimeShorterThanNotice,
+  setupOverridesLauncher,
+  secretInSetup,
+  environmentWithoutEffect,
+  environmentSlows,
+  installsAtStart,
+  setupLeavesFolder,
+  setupStartsRun,
+  sbatchLineTooLate,
+  slurmNoLimit,
+  moreGpusThanANodeHas,
+  hostMemoryInBytes,
+  noReaderProcesses,
+  trackedTwice,
+  wandbNameNotAllowed,
 ]
 
 const byId = new Map(rules.map((rule) => [rule.id, rule]))

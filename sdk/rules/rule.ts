@@ -13,6 +13,7 @@ type RuleArea =
   | 'reporting'
   | 'precision'
   | 'training'
+  | 'sharding'
   | 'freezing'
   | 'adapters'
   | 'data'
@@ -21,6 +22,7 @@ type RuleArea =
   | 'memory'
   | 'outputs'
   | 'launch'
+  | 'tracking'
 
 /** Where what the rule says is known from. */
 interface Source {

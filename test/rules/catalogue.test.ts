@@ -80,6 +80,8 @@ describe('the catalogue', () => {
       'facts.ts',
       'memory.ts',
       'statistics.ts',
+      'setup.ts',
+      'schedule.ts',
       'base.ts',
     ]) {
       const text = readFileSync(join(folder, file), 'utf8')
