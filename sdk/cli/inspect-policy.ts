@@ -128,18 +128,18 @@ function wholeNumber(value: string): number {
 }
 
 async function inspectPolicy(type: string, options: Options, io: Io): Promise<Outcome> {
-  const [{ environmentPython }, { runChild }, { CannotDo }, { policyTypes }, { suggest }] = await Promise.all([
+  const [{ environmentPython }, { runChild }, { CannotDo }, { registeredTypes }, { suggest }] = await Promise.all([
     import('../python/environment.ts'),
     import('../python/child.ts'),
     import('../python/errors.ts'),
-    import('../importer/fields.ts'),
+    import('../catalog/lerobot/registered.ts'),
     import('../declare/suggest.ts'),
   ])
-  if (options.plugin === undefined && !(policyTypes as readonly string[]).includes(type)) {
-    const meant = suggest(type, policyTypes)
+  if (options.plugin === undefined && !(registeredTypes as readonly string[]).includes(type)) {
+    const meant = suggest(type, registeredTypes)
     throw new CannotDo(
       `LeRobot 0.6.1 has no policy '${type}'.`,
-      `${meant === undefined ? `It has ${policyTypes.join(', ')}.` : `Did you mean '${meant}'?`}\nA plugin's policy needs its package: --plugin lerobot_policy_mine.`,
+      `${meant === undefined ? `It has ${registeredTypes.join(', ')}.` : `Did you mean '${meant}'?`}\nA plugin's policy needs its package: --plugin lerobot_policy_mine.`,
     )
   }
   const config = await readConfig(options.config, io)

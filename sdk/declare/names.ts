@@ -1,8 +1,10 @@
 /** What the schemas cannot see: names that other parts of the declaration, or the catalog, define. Works on half-broken declarations. */
 import { gpuNames } from '../catalog/gpus.ts'
+import { baseFields, type ManagedFields } from '../catalog/lerobot/fields.ts'
 import { findPolicy } from '../catalog/lerobot/index.ts'
 import { findLoop } from '../catalog/lerobot/loop.ts'
-import type { DeclarationPath, Finding } from '../finding/finding.ts'
+import { registeredTypes } from '../catalog/lerobot/registered.ts'
+import type { DeclarationPath, Finding, Fix } from '../finding/finding.ts'
 import { declareFinding, renameFix, setFix } from './findings.ts'
 import { keysAt, listAt, pathText, valueAt } from './plain.ts'
 import { policyTypes } from './policies.ts'
@@ -145,6 +147,58 @@ export function likelyGpu(gpu: string): { readonly meant: string | undefined; re
   return { meant, fix }
 }
 
+/** A policy of LeRobot's that LeRobot does not have. */
+function policyName(root: unknown): Finding[] {
+  const type = policyType(root)
+  if (type === undefined || valueAt(root, ['model', 'kind']) !== 'lerobotPolicy') return []
+  if (valueAt(root, ['model', 'plugin']) !== undefined || registeredTypes.some((known) => known === type)) return []
+  const path = ['model', 'type']
+  const meant = suggest(type, registeredTypes)
+  const known = meant === undefined ? `It has ${registeredTypes.join(', ')}.` : `Did you mean '${meant}'?`
+  return [
+    declareFinding(
+      'VLA003',
+      path,
+      'value',
+      `LeRobot 0.6.1 has no policy '${type}', and no plugin that registers one is named.`,
+      `${known} A plugin's policy needs its package: plugin: 'lerobot_policy_mine'.`,
+      meant === undefined ? undefined : setFix(path, meant),
+    ),
+  ]
+}
+
+/** Fields of a policy's configuration that it does not have, or that are said elsewhere. */
+function policyConfig(root: unknown): Finding[] {
+  const type = policyType(root)
+  const family = findPolicy(type ?? '')
+  const keys = keysAt(root, ['model', 'config'])
+  const managed: ManagedFields = { ...baseFields, ...family?.managed }
+  const chunkField = valueAt(root, ['model', 'chunk']) === undefined ? undefined : findLoop(type ?? '')?.chunkField
+  return keys.flatMap((key) => {
+    const path = ['model', 'config', key]
+    const told = (message: string, fix: string, offered?: Fix): Finding[] => [
+      declareFinding('VLA002', path, 'key', message, fix, offered),
+    ]
+    if (Object.hasOwn(managed, key))
+      return told(
+        `'${key}' is no field of config here: ${managed[key]?.by ?? ''}.`,
+        'Say it there, and remove it here.',
+      )
+    if (key === chunkField)
+      return told(`'${key}' is what \`chunk\` of the model says.`, 'Remove it, or say it as `chunk` alone.')
+    if (family === undefined || Object.hasOwn(family.fields, key)) return []
+    const meant = suggest(
+      key,
+      Object.keys(family.fields).filter((name) => !keys.includes(name)),
+    )
+    return told(
+      `The configuration of ${type ?? ''} in LeRobot 0.6.1 has no field '${key}'.`,
+      meant === undefined ? 'Remove it: LeRobot refuses to read it.' : `Did you mean '${meant}'?`,
+      meant === undefined ? undefined : renameFix(path, meant),
+    )
+  })
+}
+
 /** A dataset that says neither where it is nor what it is called. */
 function placeless(root: unknown, path: DeclarationPath): Finding[] {
   const isDataset = valueAt(root, [...path, 'kind']) === 'lerobotDataset'
@@ -165,6 +219,8 @@ export function nameFindings(root: unknown): Finding[] {
     ...unknownNames('VLA001', 'module', root, ['modules'], moduleNames(root)),
     ...unknownNames('VLA006', 'camera', root, ['cameras'], cameras),
     ...entries.flatMap((_, index) => unknownNames('VLA006', 'camera', root, ['data', index, 'cameras'], cameras)),
+    ...policyName(root),
+    ...policyConfig(root),
     ...gpuName(root),
     ...placeless(root, ['data']),
     ...entries.flatMap((_, index) => placeless(root, ['data', index, 'from'])),

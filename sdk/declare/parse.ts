@@ -68,8 +68,10 @@ export function parseDeclaration(value: unknown): Parsed {
   // Names first: reading takes apart what is broken.
   const names = nameFindings(plain)
   const unreadable = findings.map(({ path }) => path)
+  // An option that nobody reads says nothing to the plan either.
+  const unread = names.flatMap(({ id, path }) => (id === 'VLA002' && prune(plain, path) !== undefined ? [path] : []))
   const read = readDeclaration(plain)
-  const broken = [...unreadable, ...read.broken]
+  const broken = [...unreadable, ...unread, ...read.broken]
   // What toPlain took out has its finding already, and a broken node says nothing about the names inside it.
   const fresh = read.findings.filter(({ path }) => !unreadable.some((cut) => within(path, cut)))
   const all = [...findings, ...fresh, ...names]

@@ -193,29 +193,6 @@ export const schedulerFields = {
   vqbet: { num_warmup_steps: countOrNull(null), num_vqvae_training_steps: countOrNull(null), num_cycles: number(0.5) },
 } as const satisfies Readonly<Record<string, Fields>>
 
-/** Policies that LeRobot registers itself. */
-export const policyTypes = [
-  'act',
-  'diffusion',
-  'eo1',
-  'evo1',
-  'fastwam',
-  'gaussian_actor',
-  'groot',
-  'lingbot_va',
-  'molmoact2',
-  'multi_task_dit',
-  'pi0',
-  'pi05',
-  'pi0_fast',
-  'smolvla',
-  'tdmpc',
-  'vla_jepa',
-  'vqbet',
-  'wall_x',
-  'xvla',
-] as const
-
 /** Fields of other releases, by their place in the configuration, with what to know of them. */
 export const otherReleases: Readonly<Record<string, string>> = {
   checkpoint_format: 'It belongs to a newer LeRobot.',

@@ -2,6 +2,7 @@
 import type { Field, Fields, Values } from '../catalog/lerobot/fields.ts'
 import { baseFields } from '../catalog/lerobot/fields.ts'
 import { findPolicy, policies } from '../catalog/lerobot/index.ts'
+import { registeredTypes } from '../catalog/lerobot/registered.ts'
 import { suggest } from '../declare/suggest.ts'
 import {
   datasetFields,
@@ -11,7 +12,6 @@ import {
   optimizerFields,
   otherReleases,
   peftFields,
-  policyTypes,
   schedulerFields,
   trainFields,
   transformFields,
@@ -143,8 +143,8 @@ function readPolicy(config: Nested, ledger: Ledger): ReadPolicy | undefined {
   }
   const family = findPolicy(type)
   if (family === undefined) {
-    const known = (policyTypes as readonly string[]).includes(type)
-    const meant = suggest(type, policyTypes)
+    const known = (registeredTypes as readonly string[]).includes(type)
+    const meant = suggest(type, registeredTypes)
     const message = known
       ? `vla import does not know how LeRobot trains '${type}'; it knows ${listed(Object.keys(policies))}.`
       : `LeRobot 0.6.1 has no policy '${type}'.`

@@ -194,8 +194,10 @@ class DatasetResolver {
     if (found?.shape.length === 1 && width !== undefined && width > 0 && /^(float|int|uint|bool)/.test(found.dtype)) {
       return this.#take(field, { value: width, from: 'lock', reason: `Width of '${feature}' in the dataset.` })
     }
+    // Actions are no proprioception: a policy that reads them has seen the answer.
+    const taken = ['timestamp', ...(option === 'state' ? [this.#dataset.action ?? 'action'] : [])]
     const vectors = Object.entries(this.#locked.features).flatMap(([name, { dtype, shape }]) =>
-      shape.length === 1 && /^float/.test(dtype) && name !== 'timestamp' ? [name] : [],
+      shape.length === 1 && /^float/.test(dtype) && !taken.includes(name) ? [name] : [],
     )
     const what =
       found === undefined
@@ -203,7 +205,9 @@ class DatasetResolver {
         : `is no vector of numbers (${found.dtype} [${found.shape.join(', ')}])`
     const choices =
       vectors.length === 0
-        ? 'It has no vector features.'
+        ? option === 'state'
+          ? 'It has no vector feature beside the actions: `state: false` in a model that does without, or other data.'
+          : 'It has no vector features.'
         : `Use one of ${vectors.map((name) => `'${name}'`).join(', ')}: \`${option}\` of lerobotDataset.`
     this.#book.findings.push(lockFinding('VLA025', [...this.#path, option], `Feature '${feature}' ${what}.`, choices))
     this.#note(field, option, 'derived', `Feature '${feature}' ${what}.`)

@@ -54,6 +54,7 @@ import { tokensOutOfBounds } from './model/vla515-tokens-out-of-bounds.ts'
 import { tokensSeeAhead } from './model/vla516-tokens-see-ahead.ts'
 import { towersDoNotFuse } from './model/vla519-towers-do-not-fuse.ts'
 import { headNotDivisible } from './model/vla520-head-not-divisible.ts'
+import { expertBesideTrunk } from './model/vla522-expert-beside-trunk.ts'
 import { exportTwice } from './outputs/vla701-export-twice.ts'
 import { simulatorDoesNotFit } from './outputs/vla702-simulator-does-not-fit.ts'
 import { renderedAtAnotherSize } from './outputs/vla703-rendered-at-another-size.ts'
@@ -67,8 +68,8 @@ import { policyCannotCarryIt } from './policies/vla533-policy-cannot-carry-it.ts
 import { cameraLeftOut } from './policies/vla534-camera-left-out.ts'
 import { imagesNotSaid } from './policies/vla535-images-not-said.ts'
 import { relativeJointsUnknown } from './policies/vla536-relative-joints-unknown.ts'
+import { policyFetchesCode } from './policies/vla537-policy-fetches-code.ts'
 import { dtypeUnsupportedOnGpu } from './precision/vla101-dtype-unsupported-on-gpu.ts'
-import { expertBesideTrunk } from './model/vla522-expert-beside-trunk.ts'
 import { fp64OnGpus } from './precision/vla102-fp64-on-gpus.ts'
 import { mastersBelowFp32 } from './precision/vla103-masters-below-fp32.ts'
 import { storageBelowCompute } from './precision/vla104-storage-below-compute.ts'
@@ -174,6 +175,7 @@ export const rules: readonly Rule[] = [
   towersDoNotFuse,
   headNotDivisible,
   datasetNamedTwice,
+  expertBesideTrunk,
   policyRefusesConfiguration,
   policyLearnsBatchStatistics,
   policyWithoutModules,
@@ -181,6 +183,7 @@ export const rules: readonly Rule[] = [
   cameraLeftOut,
   imagesNotSaid,
   relativeJointsUnknown,
+  policyFetchesCode,
   stateDoesNotFit,
   replicaDoesNotFit,
   gatheredDoesNotFit,
@@ -193,7 +196,6 @@ export const rules: readonly Rule[] = [
   renderedAtAnotherSize,
   nothingToEvaluate,
   stepsBeyondChunk,
-  expertBesideTrunk,
   unknownTask,
   requeueWithoutCheckpoint,
   launchedTwice,

@@ -362,6 +362,61 @@ describe('VLA004: missing options', () => {
   })
 })
 
+describe("a LeRobot policy's type and configuration", () => {
+  const policy = (model: object) => ({
+    ...smallest,
+    model,
+    modules: undefined,
+    cameras: { front: 'observation.image' },
+  })
+  const act = (config: object, more: object = {}) => policy({ kind: 'act', cameras: ['front'], config, ...more })
+
+  test.each([
+    ['dim_modle', { dim_modle: 256 }, "Did you mean 'dim_model'?"],
+    ['hidden_size', { hidden_size: 256 }, 'Remove it: LeRobot refuses to read it.'],
+  ])('%s is no field', (field, config, fix) => {
+    const finding = only(act(config))
+    expect(finding).toMatchObject({ id: 'VLA002', path: ['model', 'config', field], at: 'key', fix })
+    expect(finding?.message).toBe(`The configuration of act in LeRobot 0.6.1 has no field '${field}'.`)
+    // It is not built on, so that nothing else is said of it.
+    expect(parseDeclaration(act(config)).declaration?.model).toMatchObject({ config: {} })
+  })
+
+  test.each([
+    [{ optimizer_lr: 1e-4 }, "'optimizer_lr' is no field of config here: training: lr."],
+    [{ device: 'cuda' }, "'device' is no field of config here: hardware."],
+    [
+      { normalization_mapping: {} },
+      "'normalization_mapping' is no field of config here: normalize, and visual of the model.",
+    ],
+  ])('%j is said elsewhere', (config, message) => {
+    expect(only(act(config))).toMatchObject({ id: 'VLA002', message })
+  })
+
+  test('a chunk is said once', () => {
+    expect(only(act({ chunk_size: 50 }, { chunk: 10 }))).toMatchObject({
+      id: 'VLA002',
+      message: "'chunk_size' is what `chunk` of the model says.",
+    })
+    expect(said(act({ chunk_size: 50 }))).toEqual([])
+  })
+
+  test('a type that LeRobot does not have', () => {
+    const named = (more: object) => policy({ kind: 'lerobotPolicy', cameras: ['front'], chunk: 5, ...more })
+    const finding = only(named({ type: 'vqbt' }))
+    expect(finding).toMatchObject({ id: 'VLA003', path: ['model', 'type'] })
+    expect(finding?.message).toBe("LeRobot 0.6.1 has no policy 'vqbt', and no plugin that registers one is named.")
+    expect(finding?.fix).toBe(
+      "Did you mean 'vqbet'? A plugin's policy needs its package: plugin: 'lerobot_policy_mine'.",
+    )
+    expect(finding?.fixes).toMatchObject([{ label: "Use 'vqbet'" }])
+    expect(only(named({ type: 'mine' }))?.fix).toContain('It has act, diffusion, ')
+    expect(said(named({ type: 'mine', plugin: 'lerobot_policy_mine' }))).toEqual([])
+    // What the catalog does not describe has fields that nobody knows here.
+    expect(said(named({ type: 'vqbet', config: { anything: 1 } }))).toEqual([])
+  })
+})
+
 describe('VLA005: unknown GPU', () => {
   test('one that is meant', () => {
     const finding = only({ ...smallest, hardware: { kind: 'gpus', gpu: 'RTX4090' } })

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
 import { describe, expect, it, vi } from 'vitest'
-import { policyTypes, type Transforms } from '../../sdk/importer/fields.ts'
+import { registeredTypes } from '../../sdk/catalog/lerobot/registered.ts'
+import type { Transforms } from '../../sdk/importer/fields.ts'
 import * as tables from '../../sdk/importer/fields.ts'
 import { readFlags } from '../../sdk/importer/flags.ts'
 import { importLerobot, type Surroundings } from '../../sdk/importer/lerobot.ts'
@@ -79,7 +80,7 @@ describe('the tables', () => {
   it('name every type', () => {
     expect(Object.keys(tables.optimizerFields).toSorted()).toEqual(known['optimizer_types'])
     expect(Object.keys(tables.schedulerFields).toSorted()).toEqual(known['scheduler_types'])
-    expect([...policyTypes].toSorted()).toEqual((known['policy_types'] as unknown as string[]).toSorted())
+    expect([...registeredTypes].toSorted()).toEqual((known['policy_types'] as unknown as string[]).toSorted())
   })
 })
 

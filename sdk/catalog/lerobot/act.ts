@@ -4,6 +4,7 @@
  */
 import { below, convLayer, linearLayer, normLayer, type Parameter } from '../parameters.ts'
 import {
+  cameraProblems,
   chunkProblems,
   embedding,
   known,
@@ -258,7 +259,7 @@ export function act(description: PolicyDescription): PolicyFacts {
     },
     weights: { missing: [], unexpected: oldStatistics, tied: [] },
     batchNorm: [],
-    problems: [...problems, ...actProblems(config, state)],
+    problems: [...problems, ...cameraProblems('act', description.cameras), ...actProblems(config, state)],
   }
 }
 

@@ -206,6 +206,11 @@ export function paddingProblems(
   ]
 }
 
+/** What a policy without published cameras says where none are named. */
+export function cameraProblems(policy: string, cameras: readonly string[]): Problem[] {
+  return cameras.length > 0 ? [] : [{ field: 'cameras', message: `${policy} has no cameras: it needs at least one.` }]
+}
+
 /** What a policy says to a dataset without proprioception. */
 export function stateProblems(policy: string, width: number | undefined): Problem[] {
   if (width !== 0) return []

@@ -1,3 +1,8 @@
+import { findPolicy } from '../../catalog/lerobot/index.ts'
+import { modelModules, type ModuleFacts } from '../../catalog/model.ts'
+import { adaptedLayers, type Parameter } from '../../catalog/parameters.ts'
+import type { Pipeline } from '../../plan/plan.ts'
+import { listed } from '../facts.ts'
 import { defineRule } from '../rule.ts'
 
 export const nothingToAdapt = defineRule({
@@ -25,6 +30,7 @@ export const nothingToAdapt = defineRule({
   messages: {
     linear: "The module '{module}' has no linear layer to adapt.",
     targets: "The targets {targets} match no layer of the module '{module}'.",
+    target: "The target '{target}' matches no layer of the module '{module}'.",
   },
   valid: [
     { caption: 'Every linear of the trunk.', code: `modules: { language: { adapt: lora({ rank: 8 }) } },` },
@@ -39,6 +45,10 @@ export const nothingToAdapt = defineRule({
       code: `modules: { language: { adapt: lora({ rank: 8, targets: ['query', 'value'] }) } },`,
     },
     {
+      caption: 'One of two is no layer.',
+      code: `modules: { language: { adapt: lora({ rank: 8, targets: ['q_proj', 'v_poj'] }) } },`,
+    },
+    {
       caption: 'A convolutional tower whose linear layers are 1x1 convolutions.',
       code: `modules: { vision: { adapt: lora({ rank: 8 }) } },`,
     },
@@ -46,7 +56,20 @@ export const nothingToAdapt = defineRule({
   check({ plan, known, each, report }) {
     each(plan.modules, (module, index) => {
       const { adapt } = module
-      if (adapt === null || known(module.adapterCount) > 0) return
+      if (adapt === null) return
+      if (known(module.adapterCount) > 0) {
+        const parameters = modulesOf(plan.model).find(({ name }) => name === module.name)?.parameters ?? []
+        const idle = (adapt.targets ?? []).filter((target) => adaptedLayers(parameters, [target], []).length === 0)
+        for (const target of parameters.length === 0 ? [] : idle)
+          report({
+            message: 'target',
+            at: ['modules', index, 'adapt'],
+            path: ['modules', module.name, 'adapt', 'targets', adapt.targets?.indexOf(target) ?? 0],
+            data: { module: module.name, target },
+            fix: `Remove it, or name one of its layers: ${listed(layerNames(parameters))}.`,
+          })
+        return
+      }
       const path = ['modules', module.name, 'adapt', ...(adapt.targets === null ? [] : ['targets'])]
       const at = ['modules', index, 'adapt']
       if (adapt.targets === null) report({ message: 'linear', at, path, data: { module: module.name } })
@@ -55,3 +78,23 @@ export const nothingToAdapt = defineRule({
     })
   },
 })
+
+function modulesOf(model: Pipeline['model']): readonly ModuleFacts[] {
+  return model.family === 'lerobot' ? (findPolicy(model.type)?.describe(model).modules ?? []) : modelModules(model)
+}
+
+/** The last components of the layers' names, each once. */
+function layerNames(parameters: readonly Parameter[]): string[] {
+  const layers = adaptedLayers(parameters, ['*'], [])
+  return [
+    ...new Set(
+      layers.map(
+        ({ name }) =>
+          name
+            .replace(/\.weight$/, '')
+            .split('.')
+            .at(-1) ?? name,
+      ),
+    ),
+  ].slice(0, 12)
+}

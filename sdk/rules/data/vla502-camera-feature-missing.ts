@@ -28,7 +28,9 @@ export const cameraFeatureMissing = defineRule({
       for (const [camera, feature] of Object.entries(dataset.cameras)) {
         if (features.includes(feature)) continue
         const at = ['datasets', index, 'cameras', camera]
-        const [only] = features
+        // A mapping that several datasets share, or another camera's feature, is no place for a fix.
+        const free = features.filter((name) => !Object.values(dataset.cameras).includes(name))
+        const [only] = plan.datasets.length === 1 ? free : []
         report({
           message: 'missing',
           at,
@@ -36,7 +38,7 @@ export const cameraFeatureMissing = defineRule({
           fix:
             features.length === 0 ? 'It has no cameras at all: record it with images.' : `It has ${listed(features)}.`,
           fixes:
-            only !== undefined && features.length === 1
+            only !== undefined && free.length === 1
               ? [
                   {
                     label: `Map '${camera}' to '${only}'`,

@@ -56,6 +56,9 @@ export const statisticMissing = defineRule({
       const at = ['normalize', role]
       const related = [{ at: ['datasets', index], note: `'${dataset}'` }]
       if (statistics === undefined) {
+        // A feature that is not there at all has its own finding.
+        if (role === 'state') context.known(context.plan.datasets[index]?.stateDim)
+        else context.known(context.plan.datasets[index]?.actionDim)
         context.report({ message: 'none', at, path: at, data: { dataset, feature, mode }, related })
         return
       }
