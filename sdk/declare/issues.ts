@@ -83,6 +83,14 @@ function wrongValue(path: DeclarationPath, value: unknown, expected: string): Fi
   return declareFinding('VLA003', path, 'value', message, `Expected ${expected}.`)
 }
 
+/** The finding about a value that is none of some texts, with the one that it may have been meant to be. */
+function meant(finding: Finding, value: unknown, allowed: readonly string[]): Finding {
+  const near = typeof value === 'string' ? suggest(value, allowed) : undefined
+  return near === undefined
+    ? finding
+    : { ...finding, fix: `Did you mean '${near}'?`, fixes: [setFix(finding.path, near)] }
+}
+
 function missing(path: DeclarationPath): Finding {
   const key = String(path.at(-1) ?? '')
   const place = pathText(path.slice(0, -1)) || 'The pipeline'
@@ -93,19 +101,19 @@ function unknownOptions(issue: Issue & { code: 'unrecognized_keys' }, path: Decl
   const taken = keysAt(root, path)
   const free = issue.message.split(' ').filter((name) => name !== '' && !taken.includes(name))
   return issue.keys.map((key) => {
-    const meant = suggest(key, free)
+    const near = suggest(key, free)
     const others = free.map((name) => `'${name}'`).join(', ')
     return declareFinding(
       'VLA002',
       [...path, key],
       'key',
       `${pathText(path) || 'A pipeline'} has no option '${key}'.`,
-      meant === undefined
+      near === undefined
         ? others === ''
           ? 'Remove it.'
           : `Remove it, or use one of ${others}.`
-        : `Did you mean '${meant}'?`,
-      meant === undefined ? undefined : renameFix([...path, key], meant),
+        : `Did you mean '${near}'?`,
+      near === undefined ? undefined : renameFix([...path, key], near),
     )
   })
 }
@@ -113,7 +121,8 @@ function unknownOptions(issue: Issue & { code: 'unrecognized_keys' }, path: Decl
 function wrongUnion(issue: Issue & { code: 'invalid_union' }, path: DeclarationPath, root: unknown): Finding[] {
   const value = valueAt(root, path)
   if ('discriminator' in issue && issue.discriminator !== 'kind') {
-    return [wrongValue(path, value, issue.message.split(' ').map(showValue).join(' or '))]
+    const allowed = issue.message.split(' ')
+    return [meant(wrongValue(path, value, allowed.map((one) => showValue(one)).join(' or ')), value, allowed)]
   }
   if ('discriminator' in issue) {
     // The path ends at `kind`; what is wrong for the user is the whole value.
@@ -144,12 +153,9 @@ function toFindings(issue: Issue, root: unknown, base: DeclarationPath): Finding
   const value = valueAt(root, path)
   if (value === undefined) return [missing(path)]
   const finding = wrongValue(path, value, expectation(issue))
-  if (issue.code !== 'invalid_value' || typeof value !== 'string') return [finding]
-  const meant = suggest(
-    value,
-    issue.values.filter((allowed) => typeof allowed === 'string'),
-  )
-  return [meant === undefined ? finding : { ...finding, fix: `Did you mean '${meant}'?`, fixes: [setFix(path, meant)] }]
+  if (issue.code !== 'invalid_value') return [finding]
+  const allowed = issue.values.filter((one) => typeof one === 'string')
+  return [meant(finding, value, allowed)]
 }
 
 /** All that zod found wrong with `root`. What is missing because its name is misspelled is said once, at the misspelled name. */

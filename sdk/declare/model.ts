@@ -217,30 +217,6 @@ export interface RegressionOptions {
 export interface RegressionAction extends RegressionOptions {
   readonly kind: 'regression'
 }
-export interface CrossFlowOptions {
-  /**
-   * How the actions see the trunk: `'cross'`, attention to its last hidden states (GR00T); `'joint'`, an action expert that attends to
-   * the trunk's keys and values at every layer (pi0).
-   * @default 'cross'
-   */
-  readonly attention?: 'cross'
-  /** Blocks of the action transformer. */
-  readonly layers: number
-  /** Its width, even. */
-  readonly hidden: number
-  /** Actions per prediction. openpi: 50. */
-  readonly chunk: number
-  /**
-   * Attention heads; they divide `hidden`.
-   * @default heads of 64 channels or, where they do not divide, more
-   */
-  readonly heads?: number
-  /**
-   * Euler steps at inference.
-   * @default 10 (openpi)
-   */
-  readonly steps?: number
-}
 export interface JointFlowOptions {
   /**
    * How the actions see the trunk: `'cross'`, attention to its last hidden states (GR00T); `'joint'`, an action expert that attends to
@@ -272,7 +248,33 @@ export interface JointFlowOptions {
    */
   readonly steps?: number
 }
-export type FlowMatchingOptions = CrossFlowOptions | JointFlowOptions
+export interface CrossFlowOptions {
+  /**
+   * How the actions see the trunk: `'cross'`, attention to its last hidden states (GR00T); `'joint'`, an action expert that attends to
+   * the trunk's keys and values at every layer (pi0).
+   * @default 'cross'
+   */
+  readonly attention?: 'cross'
+  /** Blocks of the action transformer. */
+  readonly layers: number
+  /** Its width, even. */
+  readonly hidden: number
+  /** Actions per prediction. openpi: 50. */
+  readonly chunk: number
+  /**
+   * Attention heads; they divide `hidden`.
+   * @default heads of 64 channels or, where they do not divide, more
+   */
+  readonly heads?: number
+  /**
+   * Euler steps at inference.
+   * @default 10 (openpi)
+   */
+  readonly steps?: number
+  /** Of a joint expert alone. */
+  readonly mlp?: never
+}
+export type FlowMatchingOptions = JointFlowOptions | CrossFlowOptions
 export type FlowMatchingAction = FlowMatchingOptions & { readonly kind: 'flowMatching' }
 
 export type Action = TokensAction | RegressionAction | FlowMatchingAction

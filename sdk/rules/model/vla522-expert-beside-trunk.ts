@@ -53,7 +53,6 @@ export const expertBesideTrunk = defineRule({
     {
       caption: 'A trunk of another family.',
       code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: causalLM({ config: { model_type: 'gpt2', n_embd: 128, n_layer: 4, n_head: 4, vocab_size: 320 } }), state: true, action: flowMatching({ attention: 'joint', hidden: 64, chunk: 8 }), promptTokens: 96 }),`,
-      also: ['VLA092'],
     },
   ],
   check({ plan, path, each, known, report }) {

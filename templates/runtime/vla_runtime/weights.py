@@ -179,17 +179,17 @@ def _parts(model: ComposedVLA) -> Iterator[_Part]:
         yield _subtree(model, name, base)
     if model.language_model.lm_head is not None and not model.language_model.tied:
         yield _subtree(model, "language_model.lm_head", base)
-    head = model.action_head
-    if isinstance(head, JointExpert):
-        for name in _subtrees(head.transformer, "action_head.transformer"):
-            yield _subtree(model, name, head.transformer)
+    expert = "action_head.transformer"
+    if model.config.joint:
+        transformer = cast(JointExpert, model.action_head).transformer
+        for name in _subtrees(transformer, expert):
+            yield _subtree(model, name, transformer)
     for child in ("projector", "state_projector", "action_head"):
         root = getattr(model, child)
         for name, module in [] if root is None else root.named_modules():
-            if child == "action_head" and f"{name}.".startswith("transformer."):
-                continue  # drawn above
             full = saved_name(f"{child}.{name}." if name else f"{child}.")
-            if full is not None and any(parameter is not None for parameter in module._parameters.values()):
+            drawn = model.config.joint and full is not None and full.startswith(f"{expert}.")
+            if full is not None and not drawn and any(p is not None for p in module._parameters.values()):
                 yield _leaf(full.rstrip("."), module)
 
 

@@ -1,11 +1,13 @@
 """The composed VLA as a whole: configuration, names, dtypes, determinism, parameters without gradient."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 from small_models import ACTIONS, LLAMA, batch, build, config, map_tower, partition, timm_tower
+from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.utils._pytree import tree_leaves
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig
 
@@ -150,6 +152,16 @@ def test_each_child_computes_in_its_own_dtype(decoder: str) -> None:
         assert seen[name] == {dtypes.get(name, torch.float32)}
         assert all(p.grad is None or p.grad.dtype == p.dtype for p in child.parameters())
     assert model.predict(batch(of, dtype=torch.float32)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("decoder", [decoder for decoder in DECODERS if decoder != "tokens"])
+def test_a_head_that_is_recomputed_as_a_whole_is_still_itself(decoder: str) -> None:
+    of = config(decoder)
+    model, samples = build(of), batch(of)
+    losses, actions = model(samples), model.predict(samples)
+    wrapped: Any = checkpoint_wrapper(cast(nn.Module, model.action_head))
+    model.action_head = wrapped
+    assert torch.equal(model(samples), losses) and torch.equal(model.predict(samples), actions)
 
 
 def test_bf16_is_close_to_fp64() -> None:

@@ -5,7 +5,7 @@ One sequence: `[first token] [image tokens per camera] [instruction] [state] | [
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -73,6 +73,11 @@ class VLAConfig:
     def chunk(self) -> int:
         """Actions per chunk."""
         return self.action["chunk"]
+
+    @property
+    def flows(self) -> bool:
+        """Whether the decoder is flow matching. Heads are told apart by this, since recompute may have wrapped them."""
+        return self.action["decoder"] == "flowMatching"
 
     @property
     def joint(self) -> bool:
@@ -266,7 +271,7 @@ class ComposedVLA(nn.Module):
         if self.bins is not None:
             return self._token_losses(batch, actions, valid)
         seen = self._observe(batch)
-        if isinstance(self.action_head, FlowHead | JointExpert):
+        if self.config.flows:
             noise, time = _given(batch.noise, "noise"), _given(batch.time, "time")
             context, context_valid = self._trunk(batch, seen)
             work = _at_least_fp32(self._dtype(self.action_head))
@@ -290,8 +295,7 @@ class ComposedVLA(nn.Module):
         return losses * counts
 
     def _regress(self, batch: Batch, seen: dict[str, Tensor | None]) -> Tensor:
-        assert isinstance(self.action_head, RegressionHead)
-        head, trunk = self.action_head, self._dtype(self.language_model)
+        head, trunk = cast(RegressionHead, self.action_head), self._dtype(self.language_model)
         slots = head.chunk * head.slots
         if self.config.action.get("queries", "learnable") == "learnable":
             queries = head(None).to(trunk).expand(batch.size, -1, -1)
@@ -306,7 +310,7 @@ class ComposedVLA(nn.Module):
     ) -> Tensor:
         assert self.action_head is not None
         dtype = self._dtype(self.action_head)
-        if isinstance(self.action_head, JointExpert):
+        if self.config.joint:
             state = None if batch.state is None else batch.state.to(dtype)
             velocity = self.action_head(point.to(dtype), time, state, context, context_valid, valid)
         else:
@@ -321,7 +325,7 @@ class ComposedVLA(nn.Module):
         seen = self._observe(batch)
         if self.bins is not None:
             return self._decode_tokens(batch, seen)
-        if isinstance(self.action_head, FlowHead | JointExpert):
+        if self.config.flows:
             context, context_valid = self._trunk(batch, seen)
             x = _given(batch.noise, "noise").to(_at_least_fp32(self._dtype(self.action_head)))
             steps = self.config.action["steps"]
