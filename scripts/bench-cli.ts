@@ -1,9 +1,11 @@
 /**
  * Times whole processes of the built command line on the largest example: `npm run build && npm run bench:cli [-- RUNS]`.
  *
- * Prints the median of 10 for check without findings, check with findings, and build, each beside its limit; exits with 1 above one.
+ * Prints the median of 10 for check without findings, check with findings, build, and a save under --watch until its findings are told,
+ * each beside its limit; exits with 1 above one.
  */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -41,7 +43,47 @@ function median(args: readonly string[], expected: number, before: () => void = 
       throw new Error(`vla ${args.join(' ')} exited with ${String(status)}, not ${String(expected)}:\n${stderr}`)
     times.push(seconds)
   }
-  return times.sort((a, b) => a - b)[Math.floor(runs / 2)] ?? Number.NaN
+  return middle(times)
+}
+
+function middle(times: readonly number[]): number {
+  return [...times].sort((a, b) => a - b)[Math.floor(times.length / 2)] ?? Number.NaN
+}
+
+/** One process, saved to again and again, each time with another mistake: from the save to the end of the report. */
+async function watched(file: string, textOf: (round: number) => string): Promise<number> {
+  writeFileSync(file, textOf(0))
+  const child = spawn(process.execPath, [vla, 'check', file, '--watch'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let told = ''
+  let wake = (): void => undefined
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    told += text
+    wake()
+  })
+  const report = async (): Promise<string> => {
+    while (!/^watching .*\n/m.test(told))
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    const whole = told
+    told = ''
+    return whole
+  }
+  const times: number[] = []
+  try {
+    await report()
+    for (let round = 1; round <= runs; round++) {
+      const started = performance.now()
+      writeFileSync(file, textOf(round))
+      const text = await report()
+      times.push((performance.now() - started) / 1000)
+      if (!text.includes('VLA201')) throw new Error(`vla check --watch told something else:\n${text}`)
+    }
+  } finally {
+    child.kill('SIGINT')
+    await once(child, 'exit')
+  }
+  return middle(times)
 }
 
 if (!existsSync(vla)) execFileSync('npm', ['run', 'build'], { cwd: root, stdio: 'inherit' })
@@ -55,7 +97,8 @@ try {
   const clean = join(folder, 'pipeline.ts')
   const broken = join(folder, 'broken.ts')
   const text = readFileSync(clean, 'utf8')
-  writeFileSync(broken, text.replace(/globalBatch: [\d_]+/, 'globalBatch: 13'))
+  const withBatch = (batch: number): string => text.replace(/globalBatch: [\d_]+/, `globalBatch: ${String(batch)}`)
+  writeFileSync(broken, withBatch(13))
   const out = join(folder, 'build')
   const clear = (): void => {
     rmSync(out, { recursive: true, force: true })
@@ -63,6 +106,11 @@ try {
   const results = [
     { what: 'check, clean', limit: 0.5, seconds: median(['check', clean], 0) },
     { what: 'check, with findings', limit: 2.5, seconds: median(['check', broken], 4) },
+    {
+      what: 'save under --watch',
+      limit: 1,
+      seconds: await watched(join(folder, 'watched.ts'), (round) => withBatch(13 + 2 * round)),
+    },
     { what: 'build', limit: 1.5, seconds: median(['build', clean, '--out', out], 0, clear) },
   ]
   console.log(`${example.slice(root.length)}, median of ${String(runs)} processes`)

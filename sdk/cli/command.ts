@@ -15,6 +15,8 @@ export interface Outcome {
   readonly summary?: string
   /** Shown on stderr before the summary. */
   readonly diagnostics?: readonly Diagnostic[]
+  /** Absolute paths of what it was read from: when one of them changes, it may be another. */
+  readonly files?: readonly string[]
 }
 
 type Action = (args: readonly string[], options: Readonly<Record<string, unknown>>, io: Io) => Promise<Outcome>

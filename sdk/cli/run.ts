@@ -4,7 +4,7 @@ import { CannotDo, Interrupted } from '../python/errors.ts'
 import { buildCommand } from './build.ts'
 import { checkCommand } from './check.ts'
 import { JSON_OPTION } from './command.ts'
-import type { Outcome, Registrar } from './command.ts'
+import type { Registrar } from './command.ts'
 import { convertCommand } from './convert.ts'
 import { Declined } from './declined.ts'
 import { envCommand } from './env.ts'
@@ -22,6 +22,7 @@ import { planCommand } from './plan.ts'
 import { rulesCommand } from './rules.ts'
 import { runCommand } from './train.ts'
 import { paint } from './style.ts'
+import { asksForJson, JSON_SCHEMA_VERSION, tell } from './tell.ts'
 
 const HELP = `
 Exit codes:
@@ -33,9 +34,6 @@ Exit codes:
   5  the generated project is out of date or was edited by hand
   130, 143  ended by Ctrl-C, by SIGTERM`
 
-/** Version of the shape of \`--json\`; it changes when a field changes its meaning or goes away. */
-const JSON_SCHEMA_VERSION = 1
-
 /**
  * Runs the command line.
  *
@@ -45,7 +43,7 @@ const JSON_SCHEMA_VERSION = 1
 export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   let exit: ExitCode = EXIT.ok
   let running = ''
-  const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined).includes('--json')
+  const json = asksForJson(argv)
   const program = new Command('vla')
     .description(
       'Checks a declaration of a vision-language-action training run and turns it into a PyTorch project you can read.',
@@ -71,8 +69,7 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
       command.action(async () => {
         running = command.name()
         const outcome = await action(command.args, command.opts(), io)
-        tell(running, outcome, json, io)
-        if (!json) await showDiagnostics(outcome, io)
+        await tell(running, outcome, json, io)
         exit = outcome.exit
       })
       program.addCommand(command)
@@ -90,30 +87,6 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   } catch (error) {
     return tellError(error, running || commandIn(argv, program), json, io)
   }
-}
-
-function tell(command: string, outcome: Outcome, json: boolean, io: Io): void {
-  if (!json) return
-  const { exit, data, diagnostics = [] } = outcome
-  const common = { ok: exit === EXIT.ok, command, version, schemaVersion: JSON_SCHEMA_VERSION, exitCode: exit }
-  io.stdout.write(`${JSON.stringify({ ...common, error: null, diagnostics, ...data })}\n`)
-}
-
-async function showDiagnostics(outcome: Outcome, io: Io): Promise<void> {
-  const { diagnostics = [], text, summary } = outcome
-  if (diagnostics.length > 0) {
-    const [{ render }, { entryById }] = await Promise.all([import('../locate/render.ts'), import('../rules/index.ts')])
-    io.stderr.write(
-      render(diagnostics, {
-        colour: io.color,
-        width: Math.min(io.stderr.columns, 120),
-        root: io.cwd,
-        nameOf: (id) => entryById(id)?.name,
-      }),
-    )
-  }
-  if (text !== undefined && text !== '') io.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
-  if (summary !== undefined && summary !== '') io.stderr.write(summary.endsWith('\n') ? summary : `${summary}\n`)
 }
 
 /** Tells an error once, on stderr for people or on stdout for `--json`, and gives its exit code. */

@@ -46,6 +46,10 @@ export const diagnostic = z
         kind: z.enum(['safe', 'suggestion']),
         edits: z.array(declarationEdit),
         textEdits: z.array(textEdit).nullable().describe('null: the place cannot be edited without a person'),
+        name: z
+          .string()
+          .nullable()
+          .describe('for vla check --fix-suggested; null: a safe fix, or one that cannot be applied'),
       }),
     ),
   })
@@ -83,6 +87,8 @@ export interface TextEdit {
 export type LocatedFix = Finding['fixes'][number] & {
   /** `null` where the declaration is computed at that place and no text stands for the value alone. */
   readonly textEdits: readonly TextEdit[] | null
+  /** Of a suggestion that can be applied: `VLA201/1`, counted over all diagnostics. */
+  readonly name: string | null
 }
 
 export interface Diagnostic extends Omit<Finding, 'related' | 'fixes'>, Position {

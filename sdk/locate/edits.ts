@@ -10,59 +10,91 @@ import { CONSTRUCTOR_OF_KIND, CONSTRUCTORS } from './constructors.ts'
 import type { TextEdit } from './diagnostic.ts'
 import type { Found, PipelineSource } from './source.ts'
 
-/** @returns `null` where one of the edits has no place of its own in the text. */
+/** @returns `null` where one of the edits has no place of its own in the text, or two change the same text. */
 export function textEditsOf(
   edits: readonly DeclarationEdit[],
   source: PipelineSource,
   nameOf: (file: SourceFile) => string,
 ): TextEdit[] | null {
+  const at: At = (node, start, end, text) => ({ file: nameOf(node.getSourceFile()), start, end, text })
+  const removed: Node[] = []
+  for (const edit of edits) {
+    if (edit.kind !== 'remove') continue
+    const owner = removable(source.find(edit.path))
+    if (owner === undefined) return null
+    removed.push(owner)
+  }
   const result: TextEdit[] = []
   for (const edit of edits) {
-    const made = one(edit, source, nameOf)
+    const made =
+      edit.kind === 'set' ? set(edit, source, removed, at) : edit.kind === 'renameKey' ? rename(edit, source, at) : []
     if (made === null) return null
     result.push(...made)
   }
-  return result
+  const cuts = removed.map((owner) => at(owner, ...removal(owner), ''))
+  return withoutOverlap([...result, ...joined(cuts)])
 }
 
-type NameOf = (file: SourceFile) => string
+type At = (node: Node, start: number, end: number, text: string) => TextEdit
 
-function one(edit: DeclarationEdit, source: PipelineSource, nameOf: NameOf): TextEdit[] | null {
+function rename(edit: DeclarationEdit & { kind: 'renameKey' }, source: PipelineSource, at: At): TextEdit[] | null {
+  const { exact, place } = source.find(edit.path)
+  const { key } = place
+  if (!exact || place.shared || key === undefined) return null
+  const name = propertyName(edit.to)
+  const owner = key.getParent()
+  const text = Node.isShorthandPropertyAssignment(owner) ? `${name}: ${key.getText()}` : name
+  return [at(key, key.getStart(), key.getEnd(), text)]
+}
+
+/** @param removed what the other edits cut; a property that takes the place of one of them takes it from the list */
+function set(
+  edit: DeclarationEdit & { kind: 'set' },
+  source: PipelineSource,
+  removed: Node[],
+  at: At,
+): TextEdit[] | null {
   const found = source.find(edit.path)
-  const at = (node: Node, start: number, end: number, text: string): TextEdit => ({
-    file: nameOf(node.getSourceFile()),
-    start,
-    end,
-    text,
-  })
-  if (edit.kind === 'renameKey') {
-    const key = found.place.key
-    if (!found.exact || found.place.shared || key === undefined) return null
-    const name = propertyName(edit.to)
-    const owner = key.getParent()
-    const text = Node.isShorthandPropertyAssignment(owner) ? `${name}: ${key.getText()}` : name
-    return [at(key, key.getStart(), key.getEnd(), text)]
-  }
-  if (edit.kind === 'remove') {
-    if (!found.exact || found.place.shared) return null
-    const span = removal(found)
-    return span === null ? null : [at(found.place.value, span.start, span.end, '')]
-  }
   const printed = print(edit.value)
+  if (found.place.shared) return null
   if (found.depth === edit.path.length) {
-    if (!found.exact || found.place.shared) return null
+    if (!found.exact) return null
     const { value } = found.place
     const text = Node.isShorthandPropertyAssignment(value) ? `${value.getName()}: ${printed.text}` : printed.text
     const imports = importEdits(value.getSourceFile(), printed.constructors, at)
     return imports === null ? null : [at(value, value.getStart(), value.getEnd(), text), ...imports]
   }
-  if (found.place.shared) return null
-  const insertion = insert(found, edit.path, printed.text, source)
+  const insertion = insert(found, edit.path, printed.text, source, removed)
   if (insertion === null) return null
   const imports = importEdits(insertion.node.getSourceFile(), printed.constructors, at)
   return imports === null
     ? null
     : [...insertion.spans.map((span) => at(insertion.node, span.start, span.end, span.text)), ...imports]
+}
+
+/** Cuts that touch are one: of two neighbours both would take the comma between them. */
+function joined(cuts: readonly TextEdit[]): TextEdit[] {
+  const result: TextEdit[] = []
+  for (const cut of [...cuts].sort((a, b) => compareText(a.file, b.file) || a.start - b.start)) {
+    const last = result.at(-1)
+    if (last?.file === cut.file && cut.start <= last.end)
+      result[result.length - 1] = { ...last, end: Math.max(last.end, cut.end) }
+    else result.push(cut)
+  }
+  return result
+}
+
+/** Several insertions at one place stand one after the other, the same one once; anything else that meets is refused. */
+function withoutOverlap(edits: readonly TextEdit[]): TextEdit[] | null {
+  const own = [...new Map(edits.map((edit) => [JSON.stringify(edit), edit])).values()]
+  const meets = own.some((a, index) =>
+    own.slice(index + 1).some((b) => a.file === b.file && a.start < b.end && b.start < a.end),
+  )
+  return meets ? null : own
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
 }
 
 interface Span {
@@ -77,6 +109,7 @@ function insert(
   path: DeclarationPath,
   text: string,
   source: PipelineSource,
+  removed: Node[],
 ): { node: Node; spans: Span[] } | null {
   const rest = path.slice(found.depth)
   if (rest.some((segment) => typeof segment === 'number')) return null
@@ -87,6 +120,10 @@ function insert(
   const container = source.container(found)
   if (container === undefined) return null
   if (!Node.isNode(container)) return { node: container.call, spans: [newArgument(container.call, property)] }
+  const replaced = removed.findIndex((owner) => owner.getParent() === container)
+  const [owner] = replaced < 0 ? [] : removed.splice(replaced, 1)
+  if (owner !== undefined)
+    return { node: container, spans: [{ start: owner.getStart(), end: owner.getEnd(), text: property }] }
   return { node: container, spans: newProperty(container, property) }
 }
 
@@ -98,7 +135,13 @@ function newArgument(call: CallExpression, property: string): Span {
 
 function newProperty(object: ObjectLiteralExpression, property: string): Span[] {
   const last = object.getProperties().at(-1)
-  if (last === undefined) return [{ start: object.getStart(), end: object.getEnd(), text: `{ ${property} }` }]
+  if (last === undefined) {
+    const inside = object.getStart() + 1
+    const isEmpty = object.getText().slice(1, -1).trim() === ''
+    return isEmpty
+      ? [{ start: inside - 1, end: object.getEnd(), text: `{ ${property} }` }]
+      : [{ start: inside, end: inside, text: ` ${property},` }]
+  }
   const onOwnLine = object.getStartLineNumber() !== last.getStartLineNumber()
   const source = object.getSourceFile().getFullText()
   const comma = last.getNextSiblingIfKind(SyntaxKind.CommaToken)
@@ -109,20 +152,23 @@ function newProperty(object: ObjectLiteralExpression, property: string): Span[] 
   // A comment that ends the line stays with the property it speaks of.
   const isQuiet = /^\s*(\/\/.*|\/\*.*\*\/\s*)?$/.test(source.slice(after, lineEnd))
   const position = isQuiet ? lineEnd : after
-  const line: Span = { start: position, end: position, text: `\n${indent}${property},` }
-  if (comma !== undefined) return [line]
-  return position === last.getEnd()
-    ? [{ ...line, text: `,${line.text}` }]
-    : [{ start: last.getEnd(), end: last.getEnd(), text: ',' }, line]
+  const newline = source.startsWith('\r\n', lineEnd) ? '\r\n' : '\n'
+  const line: Span = { start: position, end: position, text: `${newline}${indent}${property},` }
+  // The comma is an edit of its own, so that two properties that are added share it.
+  return comma === undefined ? [{ start: last.getEnd(), end: last.getEnd(), text: ',' }, line] : [line]
+}
+
+/** The property or the array element of a value; undefined where its text does not stand for it alone. */
+function removable(found: Found): Node | undefined {
+  const { key, value, shared } = found.place
+  const owner = key === undefined ? value : key.getParent()
+  const parent = owner?.getParent()
+  if (!found.exact || shared) return undefined
+  return Node.isObjectLiteralExpression(parent) || Node.isArrayLiteralExpression(parent) ? owner : undefined
 }
 
 /** What to cut so that a property or an array element goes, with its comma and, where it has its own lines, those lines. */
-function removal(found: Found): { start: number; end: number } | null {
-  const { key, value } = found.place
-  const owner = key === undefined ? value : key.getParent()
-  const parent = owner?.getParent()
-  if (owner === undefined || (!Node.isObjectLiteralExpression(parent) && !Node.isArrayLiteralExpression(parent)))
-    return null
+function removal(owner: Node): [start: number, end: number] {
   const source = owner.getSourceFile().getFullText()
   const comma = owner.getNextSiblingIfKind(SyntaxKind.CommaToken)
   let start = owner.getStart()
@@ -130,14 +176,14 @@ function removal(found: Found): { start: number; end: number } | null {
   const lineStart = source.lastIndexOf('\n', start - 1) + 1
   const lineEnd = endOfLine(source, end)
   const alone = source.slice(lineStart, start).trim() === '' && /^\s*(\/\/.*)?$/.test(source.slice(end, lineEnd))
-  if (alone && lineStart > 0) return { start: lineStart, end: Math.min(lineEnd + 1, source.length) }
+  if (alone && lineStart > 0) return [lineStart, Math.min(lineEnd + 1, source.length)]
   if (comma !== undefined) {
     while (source[end] === ' ') end += 1
-    return { start, end }
+    return [start, end]
   }
   const before = owner.getPreviousSiblingIfKind(SyntaxKind.CommaToken)
   if (before !== undefined) start = before.getStart()
-  return { start, end }
+  return [start, end]
 }
 
 /** Adds names to the file's import from the package; null where it imports nothing from it by name. */

@@ -39,12 +39,26 @@ export async function locate(findings: readonly Finding[], options: LocateOption
   const diagnostics = findings.map((finding): Diagnostic => {
     const fixes = finding.fixes.map((fix): LocatedFix => {
       const textEdits = textEditsOf(fix.edits, source, nameOf)
-      return { ...fix, textEdits }
+      return { ...fix, textEdits, name: null }
     })
     const related = finding.related.map((entry) => ({ ...entry, ...place(entry.path, 'value') }))
     return { ...finding, ...place(finding.path, finding.at), related, fixes }
   })
-  return mergeShared(diagnostics.sort(compareDiagnostics))
+  return named(mergeShared(diagnostics.sort(compareDiagnostics)))
+}
+
+/** Gives each suggestion that can be applied the name that it is chosen by. */
+function named(diagnostics: readonly Diagnostic[]): Diagnostic[] {
+  const counts = new Map<string, number>()
+  return diagnostics.map((diagnostic) => {
+    const fixes = diagnostic.fixes.map((fix): LocatedFix => {
+      if (fix.kind === 'safe' || fix.textEdits === null) return fix
+      const count = (counts.get(diagnostic.id) ?? 0) + 1
+      counts.set(diagnostic.id, count)
+      return { ...fix, name: `${diagnostic.id}/${String(count)}` }
+    })
+    return { ...diagnostic, fixes }
+  })
 }
 
 /** A literal that several modules share is one cause: what one rule says about it stands in one diagnostic. */

@@ -2,7 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { styleText } from 'node:util'
-import type { Diagnostic, Position } from './diagnostic.ts'
+import type { Diagnostic, LocatedFix, Position } from './diagnostic.ts'
+import { hunksOf } from './hunks.ts'
+import { nearText, visible } from './text.ts'
 
 export interface RenderOptions {
   /** Whether to colour. */
@@ -35,7 +37,7 @@ export function render(diagnostics: readonly Diagnostic[], options: RenderOption
   return `${[...parts, summary(diagnostics, options)].join('\n')}\n`
 }
 
-/** `2 errors, 1 warning (1 can be put right with --fix)` */
+/** `2 errors, 1 warning (1 can be put right with --fix)`; what is only suggested is not counted. */
 export function summary(diagnostics: readonly Diagnostic[], options: Pick<RenderOptions, 'colour'>): string {
   const style = styler(options.colour)
   const parts = (['error', 'warning', 'info'] as const).flatMap((severity) => {
@@ -60,20 +62,49 @@ function renderOne(diagnostic: Diagnostic, read: (file: string) => string | unde
     style('bold', diagnostic.id),
     name ?? '',
   ]
-  const path = pathText(diagnostic.path)
   const lines = [head.filter((part) => part !== '').join(' '), ...wrap(diagnostic.message, width, '  '), '']
   const text = read(diagnostic.file)
   if (text !== undefined) lines.push(...codeFrame(text, diagnostic, style), '')
-  if (path !== '' && !diagnostic.exact)
-    lines.push(style('dim', `  in ${path}, which is computed or not written; the nearest place is shown`))
+  if (diagnostic.path.length > 0 && !diagnostic.exact) lines.push(style('dim', `  ${nearText(diagnostic.path)}`))
   for (const related of diagnostic.related) {
     lines.push(
-      `  ${style('dim', `${visible(related.file)}:${String(related.line)}:${String(related.column)}`)} ${visible(related.note)}`,
+      `  ${style('dim', `${visible(related.file)}:${String(related.line)}:${String(related.column)}`)} ${visible(related.note)}${related.exact ? '' : ' (the nearest place)'}`,
     )
   }
   lines.push(...labelled('why: ', diagnostic.why, width), ...labelled('fix: ', diagnostic.fix, width))
+  for (const fix of diagnostic.fixes) lines.push(...fixLines(fix, diagnostic.file, read, style))
   lines.push(style('dim', `  vla explain ${diagnostic.id}`), '')
   return lines.join('\n')
+}
+
+/** How a fix is applied, and the lines that it changes. */
+function fixLines(
+  { kind, name, label, textEdits }: LocatedFix,
+  file: string,
+  read: (file: string) => string | undefined,
+  style: (style: Style, text: string) => string,
+): string[] {
+  if (textEdits === null || textEdits.length === 0) return []
+  const lines = [`  ${style('cyan', kind === 'safe' ? '--fix' : `--fix-suggested ${name ?? ''}`)}  ${visible(label)}`]
+  for (const changed of new Set(textEdits.map((edit) => edit.file))) {
+    const text = read(changed)
+    if (text === undefined) continue
+    if (changed !== file) lines.push(`    ${visible(changed)}`)
+    const own = textEdits.filter((edit) => edit.file === changed)
+    for (const { line, removed, added } of hunksOf(text, own)) {
+      const digits = String(line + Math.max(removed.length, added.length)).length
+      const side = (sign: '-' | '+', colour: Style, texts: readonly string[]): string[] =>
+        texts.map((content, index) =>
+          style(colour, `${sign} ${String(line + index).padStart(digits)} | ${visible(cutTo(content))}`.trimEnd()),
+        )
+      lines.push(...side('-', 'red', removed), ...side('+', 'green', added))
+    }
+  }
+  return lines
+}
+
+function cutTo(line: string): string {
+  return line.length <= MAX_FRAME_WIDTH ? line : `${line.slice(0, MAX_FRAME_WIDTH - 3)}...`
 }
 
 /** The lines around a position, with carets under it. */
@@ -106,17 +137,6 @@ function window(line: string, column: number): { text: string; skipped: number }
   return { text: line.slice(skipped, skipped + MAX_FRAME_WIDTH), skipped }
 }
 
-/** `modules.vision.lr`, `data[0].cameras['my cam']` */
-function pathText(path: readonly (string | number)[]): string {
-  return path
-    .map((segment, index) => {
-      if (typeof segment === 'number') return `[${String(segment)}]`
-      if (!/^[A-Za-z_$][\w$]*$/.test(segment)) return `[${JSON.stringify(segment)}]`
-      return index === 0 ? segment : `.${segment}`
-    })
-    .join('')
-}
-
 function labelled(label: string, text: string, width: number): string[] {
   return wrap(text, width, ' '.repeat(2 + label.length)).map((line, index) =>
     index === 0 ? `  ${label}${line.trimStart()}` : line,
@@ -138,14 +158,6 @@ function wrap(text: string, width: number, indent: string): string[] {
     lines.push(indent + line)
   }
   return lines
-}
-
-/** Control characters of a name or a path must not reach the terminal. */
-function visible(text: string): string {
-  return text.replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
 }
 
 function styler(colour: boolean): (style: Style, text: string) => string {

@@ -25,11 +25,23 @@ export interface RunOptions {
 
 type Messages = Readonly<Record<string, string>>
 
+/** What the rules say of a Plan, and where they could not look. */
+export interface Verdict {
+  readonly findings: readonly Finding[]
+  /** Rule id -> why it could not look, or not everywhere; rules that saw all they need are not in it. */
+  readonly unseen: ReadonlyMap<string, readonly string[]>
+}
+
+/** All findings of a Plan; see `lookAt`. */
+export function runRules(plan: Plan, options: RunOptions = {}): Finding[] {
+  return [...lookAt(plan, options).findings]
+}
+
 /**
  * All findings of a Plan, in a fixed order. Nothing throws for a broken Plan: a rule that would need a broken node ends there, since
  * that node has its finding already, and one that would need something the lock does not know is named in an information.
  */
-export function runRules(plan: Plan, options: RunOptions = {}): Finding[] {
+export function lookAt(plan: Plan, options: RunOptions = {}): Verdict {
   const chosen = options.rules ?? rules
   const suppressions = options.suppressions ?? plan.pipeline.suppressed
   const guarded = guardPlan(plan)
@@ -53,7 +65,20 @@ export function runRules(plan: Plan, options: RunOptions = {}): Finding[] {
     ...suppressionFindings(suppressions, findings, blind, chosen),
     ...unknownFindings(missing, options.reported ?? []),
   ]
-  return [...kept, ...about].sort(compareFindings)
+  return { findings: [...kept, ...about].sort(compareFindings), unseen: reasons(missing) }
+}
+
+function reasons(missing: ReadonlyMap<string, ReadonlySet<string>>): Map<string, string[]> {
+  const unseen = new Map<string, string[]>()
+  for (const [because, ids] of missing)
+    for (const id of ids) unseen.set(id, [...(unseen.get(id) ?? []), reasonText(because)])
+  return unseen
+}
+
+/** `VLA005` alone names the finding that broke the value; after an id and a colon, and without one, the reason is a text. */
+function reasonText(because: string): string {
+  const [, cause, text] = /^(VLA\d{3})(?:: (.*))?$/s.exec(because) ?? []
+  return cause === undefined ? because : (text ?? `the value has the finding ${cause}`)
 }
 
 function suppressionFindings(

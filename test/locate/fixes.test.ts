@@ -33,7 +33,10 @@ async function fixed(text: string, ...findings: Finding[]): Promise<{ text: stri
 
 /** Runs a small file: imports dropped, constructors that return their arguments. */
 function evaluate(text: string): unknown {
-  const body = text.replace(/^import .*$/gm, '').replace('export default', 'return')
+  const body = text
+    .replace(/^(\ufeff|#!.*\n)/, '')
+    .replace(/^import .*$/gm, '')
+    .replace('export default', 'return')
   const names = ['defineVLAPipeline', 'gpus', 'ddp', 'until']
   const make = [
     (c: object) => c,
@@ -91,6 +94,12 @@ describe('edits of the text', () => {
       `export default defineVLAPipeline({ a: {} })`,
       set(['a', 'b'], null),
       `export default defineVLAPipeline({ a: { b: null } })`,
+    ],
+    [
+      'leaves the comment of an empty object',
+      `export default defineVLAPipeline({ a: { /* nothing yet */ } })`,
+      set(['a', 'b'], null),
+      `export default defineVLAPipeline({ a: { b: null, /* nothing yet */ } })`,
     ],
     [
       'makes what lies between',
@@ -156,6 +165,75 @@ describe('edits of the text', () => {
   it.each(cases)('%s', async (_, before, edit, after) => {
     expect(await fixed(HEAD + before, finding([edit]))).toEqual({ text: HEAD + after, skipped: 0 })
   })
+
+  const several: [name: string, before: string, edits: DeclarationEdit[], after: string][] = [
+    [
+      'a property takes the place of the only one',
+      `export default defineVLAPipeline({ a: { lr: 0 } })`,
+      [set(['a', 'freeze'], 'always'), { kind: 'remove', path: ['a', 'lr'] }],
+      `export default defineVLAPipeline({ a: { freeze: 'always' } })`,
+    ],
+    [
+      'a property takes the place of the last one on its line, with its comment',
+      `export default defineVLAPipeline({\n  a: 1,\n  b: 2, // two\n})`,
+      [{ kind: 'remove', path: ['b'] }, set(['c'], 3)],
+      `export default defineVLAPipeline({\n  a: 1,\n  c: 3, // two\n})`,
+    ],
+    [
+      'neighbours go',
+      `export default defineVLAPipeline({ x: 0, a: 1, b: 2 })`,
+      [
+        { kind: 'remove', path: ['b'] },
+        { kind: 'remove', path: ['a'] },
+      ],
+      `export default defineVLAPipeline({ x: 0 })`,
+    ],
+    [
+      'neighbours go with their lines',
+      `export default defineVLAPipeline({\n  a: 1,\n  b: 2,\n  c: 3,\n})`,
+      [
+        { kind: 'remove', path: ['a'] },
+        { kind: 'remove', path: ['b'] },
+      ],
+      `export default defineVLAPipeline({\n  c: 3,\n})`,
+    ],
+    [
+      'two come',
+      `export default defineVLAPipeline({ a: 1 })`,
+      [set(['b'], 2), set(['c'], 3)],
+      `export default defineVLAPipeline({ a: 1, b: 2, c: 3 })`,
+    ],
+    [
+      'two come on their own lines',
+      `export default defineVLAPipeline({\n  a: 1 // one\n})`,
+      [set(['b'], 2), set(['c'], 3)],
+      `export default defineVLAPipeline({\n  a: 1, // one\n  b: 2,\n  c: 3,\n})`,
+    ],
+    [
+      'two come below one without a comma',
+      `export default defineVLAPipeline({\n  a: 1\n})`,
+      [set(['b'], 2), set(['c'], 3)],
+      `export default defineVLAPipeline({\n  a: 1,\n  b: 2,\n  c: 3,\n})`,
+    ],
+  ]
+  it.each(several)('of one fix: %s', async (_, before, edits, after) => {
+    expect(await fixed(HEAD + before, finding(edits))).toEqual({ text: HEAD + after, skipped: 0 })
+  })
+
+  it('of one fix that meet are refused', async () => {
+    const edits = [set(['a', 'lr'], 2), set(['a'], { lr: 3 })]
+    const text = `${HEAD}export default defineVLAPipeline({ a: { lr: 1 } })`
+    expect(await fixed(text, finding(edits))).toEqual({ text: undefined, skipped: 1 })
+  })
+
+  it.each(['\ufeff', '// é 🤖 日本\r\n', '#!/usr/bin/env node\n'])(
+    'leave what stands before as it is: %j',
+    async (start) => {
+      const text = `${start}${HEAD.replaceAll('\n', '\r\n')}export default defineVLAPipeline({\r\n  a: 1, // ü\r\n})\r\n`
+      const result = await fixed(text, finding([set(['a'], 2), set(['b'], 3)]))
+      expect(result.text).toBe(text.replace('a: 1, // ü', 'a: 2, // ü\r\n  b: 3,'))
+    },
+  )
 
   it('imports the constructor that it writes', async () => {
     const before = `${HEAD}export default defineVLAPipeline({ parallel: ddp() })\n`

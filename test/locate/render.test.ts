@@ -38,7 +38,10 @@ const diagnostic: Diagnostic = {
       label: "Use 'fp32'",
       kind: 'safe',
       edits: [{ kind: 'set', path: ['modules', 'language', 'dtype'], value: 'fp32' }],
-      textEdits: [{ file: 'pipeline.ts', start: 80, end: 86, text: "'fp32'" }],
+      textEdits: [
+        { file: 'pipeline.ts', start: TEXT.indexOf("'bf16'"), end: TEXT.indexOf("'bf16'") + 6, text: "'fp32'" },
+      ],
+      name: null,
     },
   ],
 }
@@ -61,12 +64,39 @@ describe('the terminal form', () => {
         '  pipeline.ts:5:18 the GPU is named here',
         '  why: The kernels are missing.',
         "  fix: Use 'fp32'.",
+        "  --fix  Use 'fp32'",
+        "- 3 |     language: { lr: 2e-5, dtype: 'bf16' },",
+        "+ 3 |     language: { lr: 2e-5, dtype: 'fp32' },",
         '  vla explain VLA101',
         '',
         '1 error (1 can be put right with --fix)',
         '',
       ].join('\n'),
     )
+  })
+  it('shows suggestions by their names, with the lines of every file, and none that cannot be applied', () => {
+    const fixes: Diagnostic['fixes'] = [
+      {
+        ...{ label: 'Use T5', kind: 'suggestion', name: 'VLA101/2', edits: [] },
+        textEdits: [
+          { file: 'gpus.ts', start: 0, end: 0, text: 'new\n' },
+          { file: 'pipeline.ts', start: TEXT.indexOf('T4'), end: TEXT.indexOf('T4') + 2, text: 'T5' },
+        ],
+      },
+      { ...{ label: 'by hand', kind: 'suggestion', name: null, edits: [] }, textEdits: null },
+    ]
+    const text = render([{ ...diagnostic, fixes }], options)
+    expect(text).toContain(
+      [
+        '  --fix-suggested VLA101/2  Use T5',
+        '    gpus.ts',
+        '+ 1 | new',
+        "- 5 |   hardware: gpus('T4'),",
+        "+ 5 |   hardware: gpus('T5'),",
+        '  vla explain VLA101',
+      ].join('\n'),
+    )
+    expect(text).not.toContain('by hand')
   })
   it('names the path where the position is only near', () => {
     expect(render([{ ...diagnostic, exact: false }], options)).toContain(
