@@ -136,7 +136,17 @@ const commands = {
   explain: { rule, page: z.string().describe('as printed without --json') },
   rules: {
     file: z.string().nullable(),
-    rules: z.array(rule.extend({ findings: count.nullable(), off: z.string().nullable() })),
+    rules: z.array(
+      rule.extend({
+        findings: count.nullable(),
+        off: z.string().nullable().describe('the reason for which the declaration switches it off'),
+        state: z
+          .enum(['passed', 'found', 'unseen', 'off'])
+          .nullable()
+          .describe('unseen: it found nothing, and could not look at everything; null without a declaration'),
+        because: z.array(z.string()).describe('why it could not look, or not everywhere'),
+      }),
+    ),
   },
   env: {
     ...environment,

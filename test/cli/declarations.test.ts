@@ -3,8 +3,19 @@ import { appendFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Diagnostic } from '../../sdk/locate/diagnostic.ts'
+import { entries } from '../../sdk/rules/index.ts'
 import { writeDataset } from '../lock/fixtures.ts'
 import { vla, vlaJson } from './io.ts'
+import { tinyPipeline } from './pipelines.ts'
+
+interface Listed {
+  readonly id: string
+  readonly findings: number | null
+  readonly off: string | null
+  readonly state: string | null
+  readonly because: readonly string[]
+}
 
 let folder: string
 beforeEach(async () => {
@@ -14,33 +25,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** A pipeline whose dataset is the one that `writeDataset` writes. */
-async function pipeline(changes: { batch?: number; more?: string; head?: string; file?: string } = {}): Promise<void> {
-  await writeFile(
-    join(folder, changes.file ?? 'pipeline.ts'),
-    `${changes.head ?? ''}import { causalLM, composed, cpus, defineVLAPipeline, lerobotDataset, linear, regression, timmVision, torchrun } from 'vla-pipeline'
-
-const width: number = 64
-
-export default defineVLAPipeline({
-  name: 'tiny',
-  model: composed({
-    cameras: ['front'],
-    vision: timmVision('vit_tiny_patch16_224', { imageSize: width }),
-    projector: linear(),
-    language: causalLM({ config: { model_type: 'llama', hidden_size: width, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 2 } }),
-    action: regression({ chunk: 4 }),
-  }),
-  data: lerobotDataset({ root: 'data/arm' }),
-  cameras: { front: 'observation.image' },
-  hardware: cpus({ processes: 2 }),
-  training: { updates: 100, globalBatch: ${String(changes.batch ?? 8)}, microBatch: 4, lr: 1e-3 },
-  checkpoint: { every: 50 },
-  launch: [torchrun()],
-  ${changes.more ?? ''}
-})
-`,
-  )
+async function pipeline(changes: Parameters<typeof tinyPipeline>[0] & { file?: string } = {}): Promise<void> {
+  await writeFile(join(folder, changes.file ?? 'pipeline.ts'), tinyPipeline(changes))
 }
 
 async function dataset(): Promise<void> {
@@ -83,6 +69,9 @@ describe('vla check', () => {
     expect(stderr).toMatch(/^pipeline\.ts:17:42 error VLA201 batch-not-divisible/m)
     for (const part of ['> 17 |', '^^', 'why: ', 'fix: ', 'vla explain VLA201', '1 error'])
       expect(stderr).toContain(part)
+    expect(stderr).toMatch(
+      /^ {2}--fix-suggested VLA201\/1 {2}.*16\n- 17 \| .*globalBatch: 13, .*\n\+ 17 \| .*globalBatch: 16, /m,
+    )
   })
 
   it('has the same in --json', async () => {
@@ -126,6 +115,38 @@ describe('vla check', () => {
       fixed: expect.arrayContaining([{ label: "Rename 'exprot' to 'export'", file: 'pipeline.ts' }]) as unknown,
     })
     expect(await text('pipeline.ts')).toContain('export: []')
+  })
+
+  it('applies one suggestion by its name, and no other', async () => {
+    await pipeline({ batch: '12 /* mine */' })
+    await dataset()
+    const before = await text('pipeline.ts')
+    const { diagnostics } = (await vlaJson(folder, ['check'])) as { diagnostics: Diagnostic[] }
+    const [first, second] = diagnostics[0]?.fixes ?? []
+    expect([first?.name, second?.name]).toEqual(['VLA201/1', 'VLA201/2'])
+    expect(await vlaJson(folder, ['check', '--fix-suggested', 'vla201/2'])).toMatchObject({
+      exitCode: 0,
+      fixed: [{ label: second?.label, file: 'pipeline.ts' }],
+    })
+    expect(await text('pipeline.ts')).toBe(before.replace('microBatch: 4', 'microBatch: 3'))
+  })
+
+  it('refuses suggestions that are not there or change the same text', async () => {
+    const slurm = tinyPipeline()
+      .replace('torchrun }', 'slurm, torchrun }')
+      .replace('[torchrun()]', "[torchrun(), slurm({ partition: 'gpu', time: '24' as never })]")
+    await writeFile(join(folder, 'pipeline.ts'), slurm)
+    await dataset()
+    expect(await vla(folder, ['check', '--fix-suggested', 'VLA101/1'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/no suggestion VLA101\/1 here[^]*VLA803\/1 \(.*VLA803\/2 \(/) as string,
+    })
+    const both = await vla(folder, ['check', '--fix-suggested', 'VLA803/1', '--fix-suggested', 'VLA803/2'])
+    expect(both).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('VLA803/2 changes the same text as another') as string,
+    })
+    expect(await text('pipeline.ts')).toBe(slurm)
   })
 
   it('reads a named file or folder, and follows imports', async () => {
@@ -301,13 +322,55 @@ describe('vla build', () => {
 })
 
 describe('vla rules and explain', () => {
-  it('lists every rule, and what they are for a declaration', async () => {
-    expect((await vla(folder, ['rules'])).stdout).toMatch(/^VLA101 {2}error {4}dtype-unsupported-on-gpu /m)
-    await pipeline({ batch: 13 })
+  it('lists every rule, by area and severity where asked', async () => {
+    const all = (await vla(folder, ['rules'])).stdout
+    expect(all).toMatch(/^VLA101 {2}error {4}dtype-unsupported-on-gpu /m)
+    const { rules } = (await vlaJson(folder, ['rules'])) as { rules: Listed[] }
+    expect(rules.map(({ id }) => id)).toEqual(entries.map(({ id }) => id))
+    expect(rules[0]).toMatchObject({ findings: null, off: null, state: null, because: [] })
+    const some = (await vlaJson(folder, ['rules', '--area', 'training', '--severity', 'warning'])) as {
+      rules: Listed[]
+    }
+    expect(some.rules.map(({ id }) => id)).toEqual(
+      entries.filter(({ area, severity }) => area === 'training' && severity === 'warning').map(({ id }) => id),
+    )
+    expect(some.rules.length).toBeGreaterThan(2)
+    expect(await vla(folder, ['rules', '--area', 'trainng'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/no area trainng[^]*training/) as string,
+    })
+    expect(await vla(folder, ['rules', '--severity', 'fatal'])).toMatchObject({ code: 2 })
+  })
+
+  it('say for a declaration which looked, which found something, and which could not look and why', async () => {
+    await pipeline({ batch: 13, more: "rules: { VLA203: off('measured') }," })
+    await writeFile(join(folder, 'pipeline.ts'), (await text('pipeline.ts')).replace('linear, ', 'linear, off, '))
+    const { rules } = (await vlaJson(folder, ['rules', '.'])) as { rules: Listed[] }
+    const of = (id: string): Listed | undefined => rules.find((rule) => rule.id === id)
+    expect(of('VLA201')).toMatchObject({ findings: 1, state: 'found', because: [] })
+    expect(of('VLA101')).toMatchObject({ findings: 0, state: 'passed', because: [] })
+    expect(of('VLA203')).toMatchObject({ off: 'measured', state: 'off' })
+    expect(of('VLA020')).toMatchObject({ findings: 1, state: 'found' })
+    expect(of('VLA206')).toMatchObject({ findings: 0, state: 'unseen' })
+    expect(of('VLA206')?.because.join()).toContain("dataset 'data/arm'")
+    const { stdout, stderr } = await vla(folder, ['rules', '.'])
+    expect(stdout).toMatch(/^VLA206 .* could not look: .*dataset 'data\/arm'/m)
+    expect(stdout).toMatch(/^VLA101 .* passed$/m)
+    expect(stderr).toMatch(/^\d+ rules: \d+ passed, \d+ with findings, \d+ could not look, 1 off\n$/)
+  })
+
+  it('say that a broken value kept a rule from looking', async () => {
+    const broken = tinyPipeline()
+      .replace('cpus, ', 'gpus, ')
+      .replace('cpus({ processes: 2 })', "gpus('H100-SXM-81GB' as never, { perNode: 2 })")
+    await writeFile(join(folder, 'pipeline.ts'), broken)
     await dataset()
-    const { rules } = (await vlaJson(folder, ['rules', '.'])) as { rules: { id: string; findings: number }[] }
-    expect(rules.find(({ id }) => id === 'VLA201')).toMatchObject({ findings: 1 })
-    expect(rules.find(({ id }) => id === 'VLA101')).toMatchObject({ findings: 0 })
+    const { rules } = (await vlaJson(folder, ['rules', '.'])) as { rules: Listed[] }
+    expect(rules.find(({ id }) => id === 'VLA005')).toMatchObject({ state: 'found' })
+    expect(rules.find(({ id }) => id === 'VLA601')).toMatchObject({
+      state: 'unseen',
+      because: ['the value has the finding VLA005'],
+    })
   })
 
   it('explains a rule, and helps with a wrong id', async () => {
