@@ -24,6 +24,7 @@ module.exports = {
     only('resolve', ['finding', 'catalog', 'declare', 'lock', 'plan'], 'Declaration + lock + catalog -> Plan.'),
     only('rules', ['finding', 'catalog', 'plan'], 'Rules see only the Plan and the catalog.'),
     only('locate', ['finding', 'plan'], 'Where a path stands in the file of the user.'),
+    only('editor', ['finding', 'locate'], 'The findings in an editor; what checks runs in a process of its own.'),
     only('emit', ['plan'], 'Emitters read only the Plan.'),
     only('importer', ['declare', 'catalog', 'finding'], "Another framework's configuration -> a declaration's text."),
     only('python', ['plan', 'finding'], 'Running the generated project.'),

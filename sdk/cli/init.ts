@@ -57,6 +57,9 @@ const SHARED: Readonly<Partial<Record<Template, Readonly<Record<string, string>>
 /** Names that npm does not pack, or treats specially, under their own name. */
 const RENAMED: Readonly<Record<string, string>> = { _gitignore: '.gitignore' }
 
+/** The workspace's TypeScript, which loads the plugin that tsconfig.json names. Settings that are there already stay as they are. */
+const EDITOR_SETTINGS = '.vscode/settings.json'
+
 interface Options {
   readonly template?: Template
   readonly yes?: boolean
@@ -89,6 +92,7 @@ async function init(argument: string | undefined, options: Options, io: Io): Pro
   const answers = await ask(argument, options, io)
   const directory = resolve(io.cwd, answers.directory)
   const files = await templateFiles(answers.template)
+  if (existsSync(join(directory, EDITOR_SETTINGS))) files.delete(EDITOR_SETTINGS)
   await refuseOccupied(directory, [...files.keys()])
 
   const name = packageNameFrom(basename(directory))

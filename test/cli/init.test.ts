@@ -24,7 +24,7 @@ describe('vla init', () => {
     expect(stderr).toContain('2. npm install')
     const made = await readdir(join(folder, 'my-robot'))
     expect(made).toEqual(
-      expect.arrayContaining(['.gitignore', 'README.md', 'package.json', 'pipeline.ts', 'tsconfig.json']),
+      expect.arrayContaining(['.gitignore', '.vscode', 'README.md', 'package.json', 'pipeline.ts', 'tsconfig.json']),
     )
     expect(made).not.toContain('_gitignore')
     expect(made.includes('simulation.py') && made.includes('record.py')).toBe(template === 'quickstart')
@@ -37,6 +37,22 @@ describe('vla init', () => {
       type: 'module',
       devDependencies: { 'vla-pipeline': `^${version}` },
     })
+  })
+
+  it('sets the editor up, and leaves settings of its own alone', async () => {
+    await mkdir(join(folder, 'mine/.vscode'), { recursive: true })
+    await writeFile(join(folder, 'mine/.vscode/settings.json'), '{}')
+    const read = async (path: string): Promise<unknown> => JSON.parse(await readFile(join(folder, path), 'utf8'))
+    for (const name of ['fresh', 'mine']) {
+      expect((await vla(folder, ['init', name, ...QUIET])).code).toBe(0)
+      expect(await read(`${name}/tsconfig.json`)).toMatchObject({
+        compilerOptions: { plugins: [{ name: 'vla-pipeline/ts-plugin' }] },
+      })
+    }
+    expect(await read('fresh/.vscode/settings.json')).toMatchObject({
+      'typescript.tsdk': 'node_modules/typescript/lib',
+    })
+    expect(await read('mine/.vscode/settings.json')).toEqual({})
   })
 
   it('makes it here where no folder is named, beside harmless files', async () => {

@@ -37,6 +37,9 @@ describe('the tarball', () => {
     for (const file of [
       'dist/cli/bin.js',
       'dist/index.d.ts',
+      'ts-plugin/package.json',
+      'ts-plugin/index.cjs',
+      'templates/projects/common/.vscode/settings.json',
       'examples/quickstart/record.py',
       'schemas/cli.schema.json',
     ])
@@ -76,6 +79,12 @@ describe.each(Object.keys(TEMPLATES))('scaffold %s', (template) => {
     }
     expect(await run('check')).toMatchObject({ exitCode: 0, output: { ok: true } })
     await execa('npx', ['tsc'], { cwd: project })
+    // As tsserver loads it: required from the project, and found without `exports`.
+    const load = `const { server } = require('typescript'); const plugin = server.Project.resolveModule('vla-pipeline/ts-plugin', process.cwd(), require('typescript').sys, () => {}); console.log(typeof plugin, typeof plugin?.({ typescript: {} }).create)`
+    expect((await execa('node', ['-e', load], { cwd: project })).stdout).toBe('function function')
+    expect((await execa('node', ['-p', `typeof require('vla-pipeline/ts-plugin')`], { cwd: project })).stdout).toBe(
+      'function',
+    )
     expect(await run('build', '--out', 'build')).toMatchObject({
       exitCode: 2,
       output: { error: { message: expect.stringContaining('leaves open') as string } },
