@@ -1,4 +1,4 @@
-import { act, cpus, defineVLAPipeline, lerobot, lerobotDataset, simulation, torchrun } from 'vla-pipeline'
+import { act, cosine, cpus, ddp, defineVLAPipeline, lerobot, lerobotDataset, simulation, torchrun } from 'vla-pipeline'
 
 // LeRobot's ACT with a small ResNet, on demonstrations of noisy experts: `npm run demo:act`.
 export default defineVLAPipeline({
@@ -20,23 +20,25 @@ export default defineVLAPipeline({
   cameras: { image: 'observation.image' },
   normalize: { constant: 'pass' },
   hardware: cpus({ processes: 2 }),
+  parallel: ddp(), // 12 million parameters fit; gathering them for each update would take as long as computing it
   training: {
-    updates: 4_000,
+    updates: 2_400,
     globalBatch: 64,
     microBatch: 32,
-    lr: 1e-3,
+    lr: 3e-4,
     weightDecay: 1e-4,
+    schedule: cosine({ warmup: '4%' }),
     seed: 7,
-    validateEvery: 500,
+    validateEvery: 400,
   },
-  checkpoint: { every: 1_000, keep: 2 },
+  checkpoint: { every: 800, keep: 2 },
   evaluate: simulation({
     env: 'metaworld',
     tasks: ['reach-v3'],
     episodes: 50,
     maxSteps: 100,
     imageSize: 64,
-    actionSteps: 4,
+    actionSteps: 1,
   }),
   export: [lerobot()],
   launch: [torchrun()],
