@@ -6,6 +6,7 @@ import { findPolicy, type PolicyFamily } from '../catalog/lerobot/index.ts'
 import { findLoop } from '../catalog/lerobot/loop.ts'
 import { metaworldTasks } from '../catalog/metaworld.ts'
 import { likelyGpu } from '../declare/names.ts'
+import type { ImageNormalization } from '../declare/normalize.ts'
 import { suggest } from '../declare/suggest.ts'
 import { importAdapters } from './adapters.ts'
 import { importCameras, type CameraSources } from './cameras.ts'
@@ -93,7 +94,8 @@ function translate(config: ReadConfiguration, around: Surroundings, ledger: Ledg
   const precision = importPrecision(config, hardware, around.mixedPrecision, ledger)
   const loadedInBf16 = policy.type === 'smolvla' && policy.said['load_vlm_weights'] === true
   const recipe = importRecipe(config, effective, declared, ledger)
-  const normalize = importNormalization(policy, effective, declared, config, ledger)
+  const normalize = importNormalization(effective, declared, ledger)
+  const images = importImages(effective, declared, config.dataset.use_imagenet_stats, ledger)
   const adapters = config.peft === null ? undefined : importAdapters(config.peft, policy, effective, pretrained, ledger)
   noteTraining(config, processes, pretrained, effective, ledger)
   if (recipe === undefined || (config.peft !== null && adapters === undefined)) return undefined
@@ -124,12 +126,10 @@ function translate(config: ReadConfiguration, around: Surroundings, ledger: Ledg
   })
 
   const holdout = config.dataset.eval_split > 0 ? `${String(tidy(config.dataset.eval_split * 100))}%` : undefined
+  const said = { ...options.said, images }
   const declaration = {
     name: pipelineName(config),
-    model: new Call(
-      policy.type,
-      ...(Object.values(options.said).some((value) => value !== undefined) ? [options.said] : []),
-    ),
+    model: new Call(policy.type, ...(Object.values(said).some((value) => value !== undefined) ? [said] : [])),
     data: new Call('lerobotDataset', {
       repo: config.dataset.repo_id,
       root: config.dataset.root === null ? undefined : around.relocate(config.dataset.root),
@@ -389,13 +389,7 @@ const modeNames: Readonly<Partial<Record<NormalizationMode, string>>> = {
   IDENTITY: 'identity',
 }
 
-function importNormalization(
-  policy: ReadPolicy,
-  effective: PolicyFacts,
-  declared: PolicyFacts,
-  config: ReadConfiguration,
-  ledger: Ledger,
-): Code | undefined {
+function importNormalization(effective: PolicyFacts, declared: PolicyFacts, ledger: Ledger): Code | undefined {
   const normalize: Record<string, Code> = {}
   for (const [kind, name] of [
     ['STATE', 'state'],
@@ -411,28 +405,6 @@ function importNormalization(
       )
     else if (mode !== declared.normalization[kind]) normalize[name] = ours
   }
-  const visual = effective.normalization.VISUAL
-  if (visual !== declared.normalization.VISUAL)
-    ledger.refuse(
-      'policy.normalization_mapping.VISUAL',
-      `${visual} instead of the ${declared.normalization.VISUAL} of ${policy.type} has no counterpart.`,
-      `Leave it ${declared.normalization.VISUAL}.`,
-    )
-  else if (visual === 'IDENTITY') {
-    if (config.dataset.use_imagenet_stats)
-      ledger.note(
-        'ignored',
-        'dataset.use_imagenet_stats',
-        'Images are not normalised by statistics (normalization_mapping.VISUAL is IDENTITY), so that it has no effect.',
-        'lerobot/datasets/factory.py, make_dataset; lerobot/processor/normalize_processor.py',
-      )
-  } else if (!config.dataset.use_imagenet_stats)
-    ledger.note(
-      'differs',
-      'dataset.use_imagenet_stats',
-      "LeRobot normalised images with the dataset's own statistics; here with ImageNet's.",
-      'lerobot/datasets/factory.py, make_dataset',
-    )
   if (['STATE', 'ACTION'].some((kind) => effective.normalization[kind as 'STATE'] !== 'IDENTITY'))
     ledger.note(
       'changed',
@@ -441,6 +413,35 @@ function importNormalization(
       'lerobot/processor/normalize_processor.py, _apply_transform',
     )
   return Object.keys(normalize).length === 0 ? undefined : normalize
+}
+
+/** What normalises the pictures, where it is not what LeRobot's trainer does with the policy by itself. */
+function importImages(
+  { normalization: { VISUAL: mode } }: PolicyFacts,
+  { normalization: { VISUAL: usual } }: PolicyFacts,
+  imagenet: boolean,
+  ledger: Ledger,
+): ImageNormalization | undefined {
+  if (mode === 'IDENTITY') {
+    if (imagenet)
+      ledger.note(
+        'ignored',
+        'dataset.use_imagenet_stats',
+        'Images are not normalised by statistics (normalization_mapping.VISUAL is IDENTITY), so that it has no effect.',
+        'lerobot/datasets/factory.py, make_dataset; lerobot/processor/normalize_processor.py',
+      )
+    return usual === 'IDENTITY' ? undefined : 'identity'
+  }
+  if (mode !== 'MEAN_STD') {
+    ledger.refuse(
+      'policy.normalization_mapping.VISUAL',
+      `${mode} of images has no counterpart.`,
+      'Use MEAN_STD or IDENTITY.',
+    )
+    return undefined
+  }
+  if (!imagenet) return 'meanStd'
+  return usual === 'MEAN_STD' ? undefined : 'imagenet'
 }
 
 /** What holds for the whole run. */
