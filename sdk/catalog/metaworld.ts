@@ -1,8 +1,5 @@
-/**
- * Tasks of MetaWorld that LeRobot's environment has.
- * Source: lerobot 0.6.1, lerobot/envs/metaworld_config.json, TASK_DESCRIPTIONS.
- */
-export const metaworldTasks: readonly string[] = [
+/** Source: lerobot 0.6.1, lerobot/envs/metaworld_config.json, TASK_DESCRIPTIONS. */
+const tasks = [
   'assembly-v3',
   'basketball-v3',
   'bin-picking-v3',
@@ -53,4 +50,15 @@ export const metaworldTasks: readonly string[] = [
   'sweep-v3',
   'window-close-v3',
   'window-open-v3',
-]
+] as const
+
+export type MetaworldTask = (typeof tasks)[number]
+
+/** Tasks of MetaWorld that LeRobot's environment has. */
+export const metaworldTasks: readonly string[] = tasks
+
+/** Steps per second. Source: lerobot 0.6.1, lerobot/envs/metaworld.py, metadata render_fps. */
+export const metaworldRate = 80
+
+/** Bounds of every action dimension, to which actions are clipped. Source: lerobot 0.6.1, lerobot/envs/metaworld.py, action_space. */
+export const metaworldActions = { low: -1, high: 1 } as const

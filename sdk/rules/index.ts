@@ -3,6 +3,9 @@ import { nothingToAdapt } from './adapters/vla401-nothing-to-adapt.ts'
 import { adaptersNotLowRank } from './adapters/vla402-adapters-not-low-rank.ts'
 import { adaptersNeverTrain } from './adapters/vla403-adapters-never-train.ts'
 import { adapterOnTiedHead } from './adapters/vla404-adapter-on-tied-head.ts'
+import { fullTrainingBesideAdapters } from './adapters/vla405-full-training-beside-adapters.ts'
+import { newTokensStayRandom } from './adapters/vla406-new-tokens-stay-random.ts'
+import { adapterScale } from './adapters/vla407-adapter-scale.ts'
 import { cameraWithoutFeature } from './data/vla501-camera-without-feature.ts'
 import { cameraFeatureMissing } from './data/vla502-camera-feature-missing.ts'
 import { stateNotRead } from './data/vla503-state-not-read.ts'
@@ -15,6 +18,13 @@ import { tinyQuantileSpan } from './data/vla509-tiny-quantile-span.ts'
 import { cameraUsedTwice } from './data/vla517-camera-used-twice.ts'
 import { actionMaskLength } from './data/vla518-action-mask-length.ts'
 import { datasetNamedTwice } from './data/vla521-dataset-named-twice.ts'
+import { episodeNamedTwice } from './data/vla551-episode-named-twice.ts'
+import { stateIsAction } from './data/vla552-state-is-action.ts'
+import { statisticOfOtherWidth } from './data/vla557-statistic-of-other-width.ts'
+import { statisticsContradict } from './data/vla558-statistics-contradict.ts'
+import { outlierSetsTheScale } from './data/vla562-outlier-sets-the-scale.ts'
+import { scalesDiffer } from './data/vla563-scales-differ.ts'
+import { mixtureShareVanishes } from './data/vla567-mixture-share-vanishes.ts'
 import { recomputeWithoutBlocks } from './freezing/vla301-recompute-without-blocks.ts'
 import { ddpWithPhases } from './freezing/vla302-ddp-with-phases.ts'
 import { lastLayersBeyondBlocks } from './freezing/vla303-last-layers-beyond-blocks.ts'
@@ -22,6 +32,7 @@ import { phasesOutOfOrder } from './freezing/vla304-phases-out-of-order.ts'
 import { recomputeWithoutGradient } from './freezing/vla305-recompute-without-gradient.ts'
 import { lastLayersWithoutBlocks } from './freezing/vla306-last-layers-without-blocks.ts'
 import { phaseChangesNothing } from './freezing/vla307-phase-changes-nothing.ts'
+import { unfrozenAtNoRate } from './freezing/vla309-unfrozen-at-no-rate.ts'
 import { requeueWithoutCheckpoint } from './launch/vla801-requeue-without-checkpoint.ts'
 import { launchedTwice } from './launch/vla802-launched-twice.ts'
 import { slurmMinutes } from './launch/vla803-slurm-minutes.ts'
@@ -55,12 +66,21 @@ import { tokensSeeAhead } from './model/vla516-tokens-see-ahead.ts'
 import { towersDoNotFuse } from './model/vla519-towers-do-not-fuse.ts'
 import { headNotDivisible } from './model/vla520-head-not-divisible.ts'
 import { expertBesideTrunk } from './model/vla522-expert-beside-trunk.ts'
+import { trunkHeadsDoNotDivide } from './model/vla570-trunk-heads-do-not-divide.ts'
+import { sequenceBeyondPositions } from './model/vla571-sequence-beyond-positions.ts'
+import { parallelDecodingUnderCausalMask } from './model/vla572-parallel-decoding-under-causal-mask.ts'
 import { exportTwice } from './outputs/vla701-export-twice.ts'
 import { simulatorDoesNotFit } from './outputs/vla702-simulator-does-not-fit.ts'
 import { renderedAtAnotherSize } from './outputs/vla703-rendered-at-another-size.ts'
 import { nothingToEvaluate } from './outputs/vla704-nothing-to-evaluate.ts'
 import { stepsBeyondChunk } from './outputs/vla705-steps-beyond-chunk.ts'
 import { unknownTask } from './outputs/vla706-unknown-task.ts'
+import { exportWiderThanTrained } from './outputs/vla707-export-wider-than-trained.ts'
+import { tooFewEpisodes } from './outputs/vla709-too-few-episodes.ts'
+import { episodesEndTooEarly } from './outputs/vla710-episodes-end-too-early.ts'
+import { simulatorAtAnotherRate } from './outputs/vla711-simulator-at-another-rate.ts'
+import { taskListedTwice } from './outputs/vla712-task-listed-twice.ts'
+import { actionsBeyondSimulator } from './outputs/vla713-actions-beyond-simulator.ts'
 import { policyRefusesConfiguration } from './policies/vla530-policy-refuses-configuration.ts'
 import { policyLearnsBatchStatistics } from './policies/vla531-policy-learns-batch-statistics.ts'
 import { policyWithoutModules } from './policies/vla532-policy-without-modules.ts'
@@ -69,6 +89,11 @@ import { cameraLeftOut } from './policies/vla534-camera-left-out.ts'
 import { imagesNotSaid } from './policies/vla535-images-not-said.ts'
 import { relativeJointsUnknown } from './policies/vla536-relative-joints-unknown.ts'
 import { policyFetchesCode } from './policies/vla537-policy-fetches-code.ts'
+import { stateOutsideBins } from './policies/vla545-state-outside-bins.ts'
+import { cameraOrderOfWeights } from './policies/vla547-camera-order-of-weights.ts'
+import { moreCamerasThanPublished } from './policies/vla548-more-cameras-than-published.ts'
+import { pluginNotFoundByLerobot } from './policies/vla549-plugin-not-found-by-lerobot.ts'
+import { modulesOverlap } from './policies/vla590-modules-overlap.ts'
 import { dtypeUnsupportedOnGpu } from './precision/vla101-dtype-unsupported-on-gpu.ts'
 import { fp64OnGpus } from './precision/vla102-fp64-on-gpus.ts'
 import { mastersBelowFp32 } from './precision/vla103-masters-below-fp32.ts'
@@ -78,6 +103,7 @@ import { frozenStoredWide } from './precision/vla107-frozen-stored-wide.ts'
 import { unusedSuppression } from './reporting/vla090-unused-suppression.ts'
 import { suppressionForbidden } from './reporting/vla091-suppression-forbidden.ts'
 import { couldNotLook } from './reporting/vla092-could-not-look.ts'
+import { nothingToShare } from './sharding/vla350-nothing-to-share.ts'
 import { trackedTwice } from './tracking/vla850-tracked-twice.ts'
 import { wandbNameNotAllowed } from './tracking/vla851-wandb-name-not-allowed.ts'
 import { batchNotDivisible } from './training/vla201-batch-not-divisible.ts'
@@ -151,10 +177,15 @@ export const rules: readonly Rule[] = [
   recomputeWithoutGradient,
   lastLayersWithoutBlocks,
   phaseChangesNothing,
+  unfrozenAtNoRate,
+  nothingToShare,
   nothingToAdapt,
   adaptersNotLowRank,
   adaptersNeverTrain,
   adapterOnTiedHead,
+  fullTrainingBesideAdapters,
+  newTokensStayRandom,
+  adapterScale,
   cameraWithoutFeature,
   cameraFeatureMissing,
   stateNotRead,
@@ -184,6 +215,21 @@ export const rules: readonly Rule[] = [
   imagesNotSaid,
   relativeJointsUnknown,
   policyFetchesCode,
+  stateOutsideBins,
+  cameraOrderOfWeights,
+  moreCamerasThanPublished,
+  pluginNotFoundByLerobot,
+  episodeNamedTwice,
+  stateIsAction,
+  statisticOfOtherWidth,
+  statisticsContradict,
+  outlierSetsTheScale,
+  scalesDiffer,
+  mixtureShareVanishes,
+  trunkHeadsDoNotDivide,
+  sequenceBeyondPositions,
+  parallelDecodingUnderCausalMask,
+  modulesOverlap,
   stateDoesNotFit,
   replicaDoesNotFit,
   gatheredDoesNotFit,
@@ -197,6 +243,12 @@ export const rules: readonly Rule[] = [
   nothingToEvaluate,
   stepsBeyondChunk,
   unknownTask,
+  exportWiderThanTrained,
+  tooFewEpisodes,
+  episodesEndTooEarly,
+  simulatorAtAnotherRate,
+  taskListedTwice,
+  actionsBeyondSimulator,
   requeueWithoutCheckpoint,
   launchedTwice,
   slurmMinutes,

@@ -70,6 +70,9 @@ export interface RuleEntry {
   readonly fix: string
   readonly suppress: Suppression
   readonly sources: readonly Source[]
+  /** Declarations without the finding, and with it; missing where no declaration alone gives it. */
+  readonly valid?: readonly Example[]
+  readonly invalid?: readonly Example[]
 }
 
 export interface Rule extends RuleEntry {

@@ -82,6 +82,7 @@ describe('the catalogue', () => {
       'statistics.ts',
       'setup.ts',
       'schedule.ts',
+      'sequence.ts',
       'base.ts',
     ]) {
       const text = readFileSync(join(folder, file), 'utf8')

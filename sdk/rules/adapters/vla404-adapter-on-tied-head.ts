@@ -29,6 +29,7 @@ export const adapterOnTiedHead = defineRule({
       caption: 'Named layers.',
       code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: causalLM({ config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 1024, tie_word_embeddings: true } }), action: tokens({ bins: 64 }), promptTokens: 96 }),
 modules: { language: { adapt: lora({ rank: 8, targets: ['q_proj', 'v_proj'] }) } },`,
+      also: ['VLA406'],
     },
   ],
   invalid: [
@@ -36,6 +37,7 @@ modules: { language: { adapt: lora({ rank: 8, targets: ['q_proj', 'v_proj'] }) }
       caption: 'Every linear, the tied head included.',
       code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: causalLM({ config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 1024, tie_word_embeddings: true } }), action: tokens({ bins: 64 }), promptTokens: 96 }),
 modules: { language: { adapt: lora({ rank: 8 }) } },`,
+      also: ['VLA406'],
     },
   ],
   check({ plan, known, each, report }) {

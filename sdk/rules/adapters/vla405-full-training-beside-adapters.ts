@@ -2,7 +2,7 @@ import { everTrains, listed } from '../facts.ts'
 import { defineRule } from '../rule.ts'
 
 /** Below this many parameters a module is a head or a projector, which usually trains in full beside adapters. */
-const LARGE = 5e7
+const LARGE = 1e8
 
 export const fullTrainingBesideAdapters = defineRule({
   id: 'VLA405',
@@ -22,7 +22,8 @@ export const fullTrainingBesideAdapters = defineRule({
     },
   ],
   messages: {
-    unsaid: "{adapted} {verb} adapters, and '{module}', of which nothing is said, trains all of its {count} parameters.",
+    unsaid:
+      "{adapted} {verb} adapters, and '{module}', of which nothing is said, trains all of its {count} parameters.",
   },
   valid: [
     {

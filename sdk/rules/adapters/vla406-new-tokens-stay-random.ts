@@ -18,7 +18,11 @@ export const newTokensStayRandom = defineRule({
       locator: 'new tokens and adapters: embedding and head have to be trained too',
     },
     { title: 'Qwen issue 1104', at: 'https://github.com/QwenLM/Qwen/issues/1104' },
-    { title: 'generated runtime', at: 'templates/runtime/vla_runtime/modeling/language.py', locator: 'spare tokens are appended to the vocabulary' },
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/modeling/language.py',
+      locator: 'spare tokens are appended to the vocabulary',
+    },
   ],
   messages: {
     adapted: "The {bins} action tokens are new rows of the embedding, and '{module}' trains adapters alone.",

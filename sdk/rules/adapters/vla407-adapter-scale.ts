@@ -8,12 +8,16 @@ export const adapterScale = defineRule({
   area: 'adapters',
   severity: 'warning',
   since: '0.1.0',
-  summary: "Adapters are scaled by alpha / rank, which is at most a few.",
+  summary: 'Adapters are scaled by alpha / rank, which is at most a few.',
   why: 'What an adapter adds is multiplied by alpha / rank, and so is its effective learning rate. Recipes have 0.5 to 2; a factor of ten and more usually comes from changing the rank and not alpha, and the run diverges after the warm-up.',
   fix: 'Use an alpha of the rank, or of twice the rank.',
   suppress: { allowed: true, when: 'The learning rate was tuned for this scale.' },
   sources: [
-    { title: 'Hu et al. 2021, LoRA', at: 'https://arxiv.org/abs/2106.09685', locator: 'section 4.1: scaling by alpha / r' },
+    {
+      title: 'Hu et al. 2021, LoRA',
+      at: 'https://arxiv.org/abs/2106.09685',
+      locator: 'section 4.1: scaling by alpha / r',
+    },
     { title: 'peft 0.21', at: 'peft/tuners/lora/layer.py', locator: 'scaling = lora_alpha / r' },
   ],
   messages: { strong: "The adapters of '{module}' are scaled by {scale}: alpha {alpha} over rank {rank}." },

@@ -30,7 +30,15 @@ export const widthsDiffer = defineRule({
     {
       caption: 'A seven-joint robot beside one with four.',
       code: `data: [{ from: lerobotDataset({ root: 'data/reach' }), weight: 2 }, { from: lerobotDataset({ root: 'data/push' }), weight: 1 }],`,
-      lock: { datasets: { 'data/push': { $copy: 'data/reach', features: { action: { shape: [7] } } } } },
+      lock: {
+        datasets: {
+          'data/push': {
+            $copy: 'data/reach',
+            features: { action: { shape: [7] } },
+            statistics: { action: { min: [-1, -1, -1, -1, -1, -1, 0], max: [1, 1, 1, 1, 1, 1, 1] } },
+          },
+        },
+      },
     },
   ],
   check({ plan, known, each, report }) {

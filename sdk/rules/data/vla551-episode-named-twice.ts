@@ -13,7 +13,11 @@ export const episodeNamedTwice = defineRule({
   suppress: { allowed: true, when: 'The list is made by a script that may repeat itself.' },
   sources: [
     { title: 'LeRobot', at: 'lerobot/configs/default.py', locator: 'episodes must not repeat' },
-    { title: 'generated runtime', at: 'templates/runtime/vla_runtime/datasets.py', locator: 'Source: episodes as a set' },
+    {
+      title: 'generated runtime',
+      at: 'templates/runtime/vla_runtime/datasets.py',
+      locator: 'Source: episodes as a set',
+    },
   ],
   messages: { twice: "Episode {episode} of '{dataset}' is named twice in `{option}`." },
   valid: [{ caption: 'Each once.', code: `data: lerobotDataset({ root: 'data/reach', episodes: [0, 1, 2, 3] }),` }],
@@ -37,9 +41,7 @@ export const episodeNamedTwice = defineRule({
           at,
           path: place,
           data: { episode: String(list[second]), dataset: dataset.name, option },
-          fixes: [
-            { label: 'Remove the second mention', kind: 'safe', edits: [{ kind: 'remove', path: place }] },
-          ],
+          fixes: [{ label: 'Remove the second mention', kind: 'safe', edits: [{ kind: 'remove', path: place }] }],
         })
       }
     })

@@ -11,7 +11,11 @@ export const stateIsAction = defineRule({
   fix: 'Name the feature of the proprioception: `state` of lerobotDataset.',
   suppress: { allowed: false, because: 'The failure is silent: the training loss looks excellent.' },
   sources: [
-    { title: 'LeRobot, dataset format', at: 'https://huggingface.co/docs/lerobot/lerobot-dataset-v3', locator: 'observation.state and action' },
+    {
+      title: 'LeRobot, dataset format',
+      at: 'https://huggingface.co/docs/lerobot/lerobot-dataset-v3',
+      locator: 'observation.state and action',
+    },
     {
       title: 'de Haan et al. 2019, Causal Confusion in Imitation Learning',
       at: 'https://arxiv.org/abs/1905.11979',
@@ -19,7 +23,9 @@ export const stateIsAction = defineRule({
     },
   ],
   messages: { same: "The state and the action of '{dataset}' are one feature, '{feature}'." },
-  valid: [{ caption: 'Two features.', code: `data: lerobotDataset({ root: 'data/reach', state: 'observation.state' }),` }],
+  valid: [
+    { caption: 'Two features.', code: `data: lerobotDataset({ root: 'data/reach', state: 'observation.state' }),` },
+  ],
   invalid: [{ caption: 'One.', code: `data: lerobotDataset({ root: 'data/reach', state: 'action' }),` }],
   check({ plan, each, report }) {
     each(plan.datasets, (dataset, index) => {

@@ -13,10 +13,16 @@ export const statisticOfOtherWidth = defineRule({
   fix: 'Compute the statistics of the dataset anew.',
   suppress: { allowed: false, because: 'The failure is certain.' },
   sources: [
-    { title: 'LeRobot pull request 3945', at: 'https://github.com/huggingface/lerobot/pull/3945', locator: 'statistics with another width after reloading' },
+    {
+      title: 'LeRobot pull request 3945',
+      at: 'https://github.com/huggingface/lerobot/pull/3945',
+      locator: 'statistics with another width after reloading',
+    },
     { title: 'generated runtime', at: 'templates/runtime/vla_runtime/statistics.py', locator: 'recipe' },
   ],
-  messages: { width: "The statistic {statistic} of '{feature}' in '{dataset}' has {length} values, the feature {width}." },
+  messages: {
+    width: "The statistic {statistic} of '{feature}' in '{dataset}' has {length} values, the feature {width}.",
+  },
   valid: [{ caption: 'Four and four.', code: `name: 'four',` }],
   invalid: [
     {

@@ -21,7 +21,11 @@ export const statisticsContradict = defineRule({
   fix: 'Compute the statistics of the dataset anew.',
   suppress: { allowed: false, because: 'The failure is silent.' },
   sources: [
-    { title: 'LeRobot issue 1078', at: 'https://github.com/huggingface/lerobot/issues/1078', locator: 'statistics that were never filled' },
+    {
+      title: 'LeRobot issue 1078',
+      at: 'https://github.com/huggingface/lerobot/issues/1078',
+      locator: 'statistics that were never filled',
+    },
   ],
   messages: {
     order: "In {dimensions} of '{feature}' in '{dataset}', {first} is above {second}.",
@@ -30,9 +34,13 @@ export const statisticsContradict = defineRule({
   valid: [{ caption: 'In order.', code: `name: 'in-order',` }],
   invalid: [
     {
-      caption: 'The extremes have changed places.',
+      caption: 'The quantiles have changed places.',
       code: `name: 'swapped',`,
-      lock: { datasets: { 'data/reach': { statistics: { action: { min: [1, -1, -1, -1], max: [-1, 1, 1, 1], mean: [0, 0, 0, 0] } } } } },
+      lock: {
+        datasets: {
+          'data/reach': { statistics: { action: { q01: [0.9, -0.9, -0.9, -0.9], q99: [-0.9, 0.9, 0.9, 0.9] } } },
+        },
+      },
     },
     {
       caption: 'No deviation is below zero.',
@@ -50,10 +58,16 @@ export const statisticsContradict = defineRule({
         const wrong = (statistics[first] ?? []).flatMap((low, dimension) => {
           const upper = high?.[dimension]
           if (low === null || upper === null || upper === undefined || !uses(dimension)) return []
+          const isStill = statistics['min']?.[dimension] === statistics['max']?.[dimension] // VLA504
+          if (isStill && (first === 'mean' || second === 'mean')) return []
           return low > upper + 1e-6 * Math.max(1, Math.abs(upper)) ? [dimension] : []
         })
         if (wrong.length === 0) continue
-        context.report({ message: 'order', at, data: { dimensions: dimensions(wrong), feature, dataset, first, second } })
+        context.report({
+          message: 'order',
+          at,
+          data: { dimensions: dimensions(wrong), feature, dataset, first, second },
+        })
         return
       }
       const negative = (statistics['std'] ?? []).flatMap((std, dimension) =>

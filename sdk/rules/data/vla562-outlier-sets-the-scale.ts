@@ -22,7 +22,9 @@ export const outlierSetsTheScale = defineRule({
       locator: 'normalised values in the thousands, and the loss explodes',
     },
   ],
-  messages: { far: "In {dimensions} of '{feature}' in '{dataset}', an extreme lies {times} standard deviations from the mean." },
+  messages: {
+    far: "In {dimensions} of '{feature}' in '{dataset}', an extreme lies {times} standard deviations from the mean.",
+  },
   valid: [{ caption: 'Within a few.', code: `name: 'within',` }],
   invalid: [
     {

@@ -21,7 +21,8 @@ export const scalesDiffer = defineRule({
     },
   ],
   messages: {
-    differ: "Actions of '{dataset}' are not normalised: dimension {wide} varies by {large}, dimension {narrow} by {small}.",
+    differ:
+      "Actions of '{dataset}' are not normalised: dimension {wide} varies by {large}, dimension {narrow} by {small}.",
   },
   valid: [
     { caption: 'Normalised.', code: `normalize: { action: 'minMax' },` },

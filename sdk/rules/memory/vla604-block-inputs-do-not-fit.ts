@@ -1,6 +1,7 @@
 import { everTrains, gibibytes } from '../facts.ts'
 import { BYTES, stateBytes } from '../memory.ts'
 import { defineRule } from '../rule.ts'
+import { actionTokens, observedTokens } from '../sequence.ts'
 
 export const blockInputsDoNotFit = defineRule({
   id: 'VLA604',
@@ -50,13 +51,7 @@ training: { updates: 1_000, globalBatch: 8_192, microBatch: 1_024 },`,
     // Nothing is kept where neither the trunk nor anything below it trains.
     const flows = plan.modules.some((module) => module.name !== 'action' && everTrains(module, training.updates))
     if (trunk === undefined || !flows) return
-    const perImage =
-      model.projector.kind === 'spatialSoftArgmax'
-        ? 1
-        : model.vision.fuse === 'sequence'
-          ? model.vision.towers.reduce((sum, tower) => sum + known(tower.tokens), 0)
-          : known(model.vision.towers[0]?.tokens ?? 0)
-    const tokens = perImage * model.cameras.length + model.promptTokens
+    const tokens = observedTokens(model, known) + actionTokens(model, known)
     const layers = known(model.language.layers)
     const perSample = tokens * known(model.language.hidden) * BYTES[trunk.dtype] * layers
     const memory = known(hardware.memoryBytes)
