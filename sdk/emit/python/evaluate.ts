@@ -7,7 +7,6 @@ import { call, int, list, name, none, py, str, use } from './literal.ts'
 /** The source, not yet formatted. */
 export function evaluateScript(project: Project, evaluate: NonNullable<Pipeline['evaluate']>): Document {
   const { pipeline } = project
-  const dataset = pipeline.datasets[0]
   const camera = pipeline.model.cameras[0] ?? ''
   const packages = pipeline.exports.map((target) => target.kind)
   const policy = `packages/${packages.includes('lerobot') ? 'lerobot' : (packages[0] ?? 'hf')}`
@@ -39,11 +38,18 @@ export function evaluateScript(project: Project, evaluate: NonNullable<Pipeline[
         },
         { keyword: 'camera', value: str(camera) },
         {
-          keyword: 'dataset_root',
-          value: dataset?.root == null ? none : str(projectPath(project, dataset.root)),
-          comment: "its first frames must equal the simulator's",
+          keyword: 'datasets',
+          value: list(
+            pipeline.datasets.map((dataset) =>
+              call(use('vla_runtime.rollout', 'Recording'), [
+                { value: str(dataset.name) },
+                { keyword: 'root', value: dataset.root === null ? none : str(projectPath(project, dataset.root)) },
+                { keyword: 'image_feature', value: str(dataset.cameras[camera] ?? '') },
+              ]),
+            ),
+          ),
+          comment: "their first frames must equal the simulator's",
         },
-        { keyword: 'image_feature', value: str(dataset?.cameras[camera] ?? '') },
       ]),
     )
   })

@@ -23,6 +23,28 @@ FROZEN_SEED = 987_654_321  # the picture of this seed's start stands in for ever
 SHEET_FRAMES = 12
 
 
+@dataclass(frozen=True)
+class Recording:
+    """A dataset of the run: whose statistics and camera names a package has for it, and what the simulator has to draw.
+
+    Attributes:
+        name: in the plan, in every package.
+        root: its directory; None: it is not on this machine, which is said.
+        image_feature: the feature of the camera that the simulator's picture feeds.
+    """
+
+    name: str
+    root: str | None
+    image_feature: str
+
+    def tasks(self) -> set[str]:
+        """The simulator's tasks that were recorded, where meta/recording.json says them."""
+        file = None if self.root is None else Path(self.root) / "meta" / "recording.json"
+        if file is None or not file.is_file():
+            return set()
+        return {episode["task"] for episode in json.loads(file.read_text())["episodes"]}
+
+
 @dataclass
 class Arguments:
     """What evaluate.py was called with."""
@@ -32,6 +54,7 @@ class Arguments:
     ablate: Ablation
     episodes: int | None
     processes: int
+    dataset: str | None = None
 
 
 @dataclass
@@ -54,8 +77,10 @@ def rollout_arguments(package: str, out: str) -> Arguments:
                         help="image: one frozen picture; instruction: another task's sentence; action: zeros")  # fmt: skip
     parser.add_argument("--episodes", type=int, default=None, help="seeds per task (as declared)")
     parser.add_argument("--processes", type=int, default=1, help="episodes that run side by side (1)")
+    parser.add_argument("--dataset", default=None,
+                        help="whose statistics and cameras the policy uses (of several: the one in which a task was recorded)")  # fmt: skip
     options = parser.parse_args()
-    return Arguments(options.package, options.out, options.ablate, options.episodes, options.processes)
+    return Arguments(options.package, options.out, options.ablate, options.episodes, options.processes, options.dataset)
 
 
 def evaluate(
@@ -68,8 +93,7 @@ def evaluate(
     image_size: int,
     action_steps: int,
     camera: str,
-    dataset_root: str | None,
-    image_feature: str,
+    datasets: Sequence[Recording],
 ) -> list[Outcome]:
     """Runs every task over its seeds, prints a table and writes `results.json` and a contact sheet per episode.
 
@@ -80,30 +104,32 @@ def evaluate(
         image_size: pixels; has to be what the recording had.
         action_steps: actions of a chunk that are executed before the policy is asked again; a LeRobot policy directory says that itself.
         camera: the model's camera that the simulator's picture feeds.
-        dataset_root: the recording, whose first frames are compared with the simulator's; None skips nothing silently but says so.
-        image_feature: the camera's feature in that recording.
+        datasets: those of the run; the first frames of a task's recording are compared with the simulator's.
 
     Raises:
-        UserError: no renderer, no package, or the simulator does not draw what the recording shows.
+        UserError: no renderer, no package, a task of which nobody says in which of several datasets it belongs, or the simulator does
+            not draw what the recording shows.
     """
     count = arguments.episodes or episodes
     try:
         choose_renderer()
     except RenderingMissing as missing:
         raise UserError(str(missing)) from None
-    use_hub_folder(arguments.package)  # before any process imports LeRobot
+    homes = {task: dataset_of(task, datasets, arguments.dataset) for task in tasks}
     seeds = list(range(first_seed, first_seed + count))
     outcomes: list[Outcome] = []
     context = multiprocessing.get_context("spawn")
     for task in tasks:
         sheets = arguments.out / (task if arguments.ablate == "none" else f"{task}-{arguments.ablate}-ablated")
         sheets.mkdir(parents=True, exist_ok=True)
+        package, dataset = _opened(arguments.package, homes[task].name, len(datasets))
+        use_hub_folder(package)  # before any process imports LeRobot
         worker = _Worker(
-            task, str(arguments.package), arguments.ablate, max_steps, image_size, action_steps, camera, str(sheets)
+            task, str(package), dataset, arguments.ablate, max_steps, image_size, action_steps, camera, str(sheets)
         )
         # A process per task, even for one: two MetaWorld tasks alive in one process show each other's frames.
         with context.Pool(arguments.processes, initializer=_start, initargs=(worker,)) as pool:
-            print(pool.apply(_compare_rendering, (dataset_root, image_feature)))
+            print(pool.apply(_compare_rendering, (homes[task].root, homes[task].image_feature)))
             outcomes.extend(pool.imap(_episode, seeds))
     arguments.out.mkdir(parents=True, exist_ok=True)
     name = "results.json" if arguments.ablate == "none" else f"results-{arguments.ablate}-ablated.json"
@@ -120,6 +146,36 @@ def evaluate(
               f"mean final distance {100 * row['mean_final_distance_m']:.1f} cm")  # fmt: skip
     print(f"results in {arguments.out / name}, contact sheets beside it")
     return outcomes
+
+
+def dataset_of(task: str, datasets: Sequence[Recording], chosen: str | None) -> Recording:
+    """The dataset whose statistics and cameras the policy has to use in a task.
+
+    Raises:
+        UserError: there are several, and neither `chosen` nor their recordings say which; or there is none of that name.
+    """
+    names = ", ".join(recording.name for recording in datasets)
+    if chosen is not None:
+        found = [recording for recording in datasets if recording.name == chosen]
+        if not found:
+            raise UserError(f"--dataset {chosen}: the run has {names}.")
+    else:
+        found = [recording for recording in datasets if len(datasets) == 1 or task in recording.tasks()]
+    if len(found) != 1:
+        where = "none of them says that it recorded" if not found else "several of them recorded"
+        raise UserError(
+            f"{task}: the policy was trained on {names}, each with statistics and cameras of its own, and {where} this task. "
+            "Say whose are to be used: --dataset <one of these names>."
+        )
+    return found[0]
+
+
+def _opened(package: Path, dataset: str, count: int) -> tuple[Path, str | None]:
+    """What is opened of a package: the dataset's own policy directory, where there is one for each; and the name for the others."""
+    own = package / dataset
+    if count > 1 and (own / "policy_preprocessor.json").is_file():
+        return own, None
+    return package, dataset if count > 1 else None
 
 
 def summarise(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -143,6 +199,7 @@ def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> tuple[f
 class _Worker:
     task: str
     package: str
+    dataset: str | None
     ablate: Ablation
     max_steps: int
     image_size: int
@@ -162,8 +219,8 @@ class _Open:
 class _Actions:
     """A policy's actions one after the other: from LeRobot's own queue, or from chunks of which the first actions are executed."""
 
-    def __init__(self, policy: PackagedPolicy, action_steps: int) -> None:
-        self._policy, self._action_steps = policy, action_steps
+    def __init__(self, policy: PackagedPolicy, action_steps: int, dataset: str | None = None) -> None:
+        self._policy, self._action_steps, self._dataset = policy, action_steps, dataset
         self._planned: list[np.ndarray] = []
 
     def begin(self) -> None:
@@ -177,7 +234,7 @@ class _Actions:
         if isinstance(self._policy, StockPolicy):
             return self._policy.step(images, sentence, state)
         if not self._planned:
-            self._planned = list(self._policy.act(images, sentence, state)[: self._action_steps])
+            self._planned = list(self._policy.act(images, sentence, state, self._dataset)[: self._action_steps])
         return self._planned.pop(0)
 
 
@@ -191,7 +248,8 @@ def _start(worker: _Worker) -> None:
     try:
         environment = make_environment(worker.task, worker.image_size)
         observation, _ = environment.reset(seed=FROZEN_SEED)
-        actions = _Actions(open_policy(Path(worker.package)), worker.action_steps)
+        policy = open_policy(Path(worker.package), worker.dataset)
+        actions = _Actions(policy, worker.action_steps, worker.dataset)
         _open = _Open(worker, environment, actions, observation["pixels"])
     except Exception as problem:  # transformers, LeRobot and MuJoCo fail in many ways; all of them are told
         _problem = f"{worker.task}: cannot roll {worker.package} out: {problem}"

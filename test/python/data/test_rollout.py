@@ -1,10 +1,20 @@
 """Statistics of rollouts; the rollouts themselves run in the end-to-end test."""
 
+import json
 from pathlib import Path
 
 import pytest
 from vla_runtime.errors import UserError
-from vla_runtime.rollout import Arguments, Outcome, evaluate, summarise, wilson_interval
+from vla_runtime.rollout import (
+    Arguments,
+    Outcome,
+    Recording,
+    _opened,
+    dataset_of,
+    evaluate,
+    summarise,
+    wilson_interval,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +45,40 @@ def test_a_package_that_is_not_there(tmp_path: Path) -> None:
             image_size=32,
             action_steps=1,
             camera="front",
-            dataset_root=None,
-            image_feature="observation.image",
+            datasets=[Recording("one", root=None, image_feature="observation.image")],
         )
+
+
+def recording(folder: Path, name: str, *tasks: str) -> Recording:
+    """A dataset whose recording says these tasks."""
+    (folder / name / "meta").mkdir(parents=True)
+    episodes = [{"task": task, "seed": 0, "length": 3} for task in tasks]
+    (folder / name / "meta" / "recording.json").write_text(json.dumps({"episodes": episodes}))
+    return Recording(name, str(folder / name), "observation.image")
+
+
+def test_a_task_uses_the_dataset_that_recorded_it(tmp_path: Path) -> None:
+    left = recording(tmp_path, "left", "reach-v3", "push-v3")
+    right = recording(tmp_path, "right", "drawer-open-v3", "push-v3")
+    assert dataset_of("reach-v3", [left, right], None) is left
+    assert dataset_of("drawer-open-v3", [left, right], None) is right
+    assert dataset_of("push-v3", [left, right], "right") is right
+    assert dataset_of("door-open-v3", [left], None) is left  # there is no other
+    for task, chosen, message in (
+        ("push-v3", None, "trained on left, right.*several of them recorded this task.*--dataset"),
+        ("door-open-v3", None, "trained on left, right.*none of them says that it recorded this task.*--dataset"),
+        ("reach-v3", "middle", "--dataset middle: the run has left, right"),
+    ):
+        with pytest.raises(UserError, match=message):
+            dataset_of(task, [left, right], chosen)
+
+
+def test_of_several_policy_directories_the_tasks_own_is_opened(tmp_path: Path) -> None:
+    for name in ("left", "right"):
+        (tmp_path / "lerobot" / name).mkdir(parents=True)
+        (tmp_path / "lerobot" / name / "policy_preprocessor.json").write_text("{}")
+    assert _opened(tmp_path / "lerobot", "right", 2) == (tmp_path / "lerobot" / "right", None)
+    # A directory that the user names himself, and a package that holds all statistics in one.
+    assert _opened(tmp_path / "lerobot" / "left", "left", 2) == (tmp_path / "lerobot" / "left", "left")
+    assert _opened(tmp_path / "hf", "right", 2) == (tmp_path / "hf", "right")
+    assert _opened(tmp_path / "hf", "one", 1) == (tmp_path / "hf", None)
