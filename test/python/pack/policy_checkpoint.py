@@ -16,6 +16,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.state_dict_saver import save
 from vla_runtime import checkpoints
 from vla_runtime.data import Dataset
+from vla_runtime.lora import adapt
 from vla_runtime.pack.checkpoint import Packable, open_checkpoint
 from vla_runtime.partition import Module, Partition
 from vla_runtime.policies.samples import policy_samples
@@ -32,19 +33,27 @@ class Trained:
     path: Path
     spec: PolicySpec
     roots: dict[str, str]
+    modules: Sequence[Module]
 
     def open(self) -> Packable[PreTrainedPolicy]:
         """As pack.py does."""
-        return open_checkpoint(self.path, lambda: build_policy(self.spec), MODULES)
+        return open_checkpoint(self.path, lambda: build_policy(self.spec), self.modules)
 
 
-def train(folder: Path, spec: PolicySpec, cameras: dict[str, dict[str, str]] | None = None, **plan: Any) -> Trained:
+def train(
+    folder: Path,
+    spec: PolicySpec,
+    cameras: dict[str, dict[str, str]] | None = None,
+    modules: Sequence[Module] = MODULES,
+    **plan: Any,
+) -> Trained:
     """Two updates on a dataset for each entry of `cameras`: name -> camera -> feature; default: one dataset with its own camera names.
 
     Args:
         folder: where datasets and checkpoint go.
         spec: the policy.
         cameras: datasets and their camera maps.
+        modules: the declaration of train.py.
         plan: fields of the plan's `pipeline` that differ.
     """
     torch.set_num_threads(1)
@@ -69,7 +78,9 @@ def train(folder: Path, spec: PolicySpec, cameras: dict[str, dict[str, str]] | N
     torch.manual_seed(5)
     policy: Any = build_policy(spec)
     prepare(policy, spec)
-    partition = Partition(policy, MODULES)
+    partition = Partition(policy, modules)
+    if any(module.lora is not None for module in modules):
+        adapt(policy, partition, seed=7).initialise()
     optimizer = torch.optim.AdamW([p for p in policy.parameters() if p.requires_grad], lr=1e-3)
     for _ in range(2):
         for batch in samples.next_update(1):
@@ -93,7 +104,7 @@ def train(folder: Path, spec: PolicySpec, cameras: dict[str, dict[str, str]] | N
         (path / name).write_text(json.dumps(content))
     sizes = {file.name: file.stat().st_size for file in path.iterdir()}
     (path / checkpoints.MARKER).write_text(json.dumps({"format": checkpoints.FORMAT, "update": 2, "files": sizes}))
-    return Trained(path, spec, roots)
+    return Trained(path, spec, roots, modules)
 
 
 def record(root: Path, spec: PolicySpec, cameras: Sequence[str], seed: int) -> None:

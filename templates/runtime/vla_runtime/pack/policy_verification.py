@@ -139,18 +139,16 @@ def _differences(
 ) -> dict[str, float]:
     """Largest difference of what each of LeRobot's three ways answers, in normalised units."""
     wanted = {name: checkpoint.reference[name][rows].double() for name in ("normalized_actions", "actions")}
-    steps = wanted["actions"].shape[1]
-    spans = action_spans(checkpoint.normalization[dataset]["action"]).double()
     given = {name: tensor.double() for name, tensor in found.items()}
     # A policy that returns as many actions as it executes returns fewer where the package executes fewer than training did.
-    given_steps = given["normalized"].shape[1]
-    if given["normalized"].shape[2] != wanted["actions"].shape[2] or given_steps not in (
-        steps,
-        given["selected"].shape[1],
-    ):
-        raise UserError(
-            f"The reloaded policy gives actions of shape {list(given['normalized'].shape)}, the trainer's {list(wanted['actions'].shape)}."
-        )
+    steps, given_steps = wanted["actions"].shape[1], given["normalized"].shape[1]
+    # A policy may pad actions to a width of its own, which its postprocessor cuts.
+    for kind, ours in (("normalized", "normalized_actions"), ("actions", "actions")):
+        if given[kind].shape[2] != wanted[ours].shape[2] or given_steps not in (steps, given["selected"].shape[1]):
+            raise UserError(
+                f"The reloaded policy's {kind} actions have the shape {list(given[kind].shape)}, the trainer's {list(wanted[ours].shape)}."
+            )
+    spans = action_spans(checkpoint.normalization[dataset]["action"]).double()[: wanted["actions"].shape[2]]
     compared = min(steps, given_steps)
     selected = min(steps, given["selected"].shape[1])
     return {
