@@ -67,8 +67,8 @@ const types = {
       num_layers: 2,
       chunk_size: 8,
       n_action_steps: 4,
-      max_state_dim: 4,
-      max_action_dim: 4,
+      max_state_dim: 5,
+      max_action_dim: 6, // which its postprocessor cuts to the four of the data
       max_text_length: 96,
       use_flash_attn: false,
       enable_gradient_checkpointing: false,
