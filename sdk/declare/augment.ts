@@ -8,17 +8,17 @@ export interface ImageAugmentationOptions<Crop extends number = number> {
    */
   readonly crop?: Crop
   /**
-   * Largest relative change of brightness, 0 to 1.
+   * Largest change of brightness, as a share of it, 0 to 1.
    * @default 0
    */
   readonly brightness?: number
   /**
-   * Largest relative change of contrast, 0 to 1.
+   * Largest change of contrast, as a share of it, 0 to 1.
    * @default 0
    */
   readonly contrast?: number
   /**
-   * Largest relative change of saturation, 0 to 1.
+   * Largest change of saturation, as a share of it, 0 to 1.
    * @default 0
    */
   readonly saturation?: number

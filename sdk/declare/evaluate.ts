@@ -1,13 +1,14 @@
 /** Rollouts in a simulator. */
 import * as z from 'zod'
 
+import type { MetaworldTask } from '../catalog/metaworld.ts'
 import { count, positive, text } from './common.ts'
 
 export interface SimulationOptions {
   /** Simulator: MetaWorld through LeRobot's environment. */
   readonly env: 'metaworld'
   /** Tasks, `['reach-v3']`. */
-  readonly tasks: readonly string[]
+  readonly tasks: readonly (MetaworldTask | (string & {}))[]
   /**
    * Episodes per task.
    * @default 20

@@ -12,7 +12,7 @@ export interface GpuOptions {
    */
   readonly perNode?: number
   /**
-   * Nodes.
+   * Nodes, each with `perNode` GPUs.
    * @default 1
    */
   readonly nodes?: number

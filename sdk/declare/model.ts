@@ -289,12 +289,25 @@ export function regression(options: RegressionOptions): RegressionAction {
   return { kind: 'regression', ...options }
 }
 
+/** The options of one attention, not a union of both: of a key that both have, the editor would show no text. */
+type OptionsOfFlow<A> = {
+  /**
+   * How the actions see the trunk: `'cross'`, attention to its last hidden states (GR00T); `'joint'`, an action expert that attends to
+   * the trunk's keys and values at every layer (pi0).
+   * @default 'cross'
+   */
+  readonly attention?: A
+} & (A extends 'joint' ? Omit<JointFlowOptions, 'attention'> : Omit<CrossFlowOptions, 'attention' | 'mlp'>)
+
 /**
  * Flow matching (openpi's equations) by a transformer that attends to the trunk's last hidden states, or with `attention: 'joint'` to its
  * keys and values at every layer.
  */
-export function flowMatching(options: FlowMatchingOptions): FlowMatchingAction {
-  return { kind: 'flowMatching', ...options }
+export function flowMatching<const A extends 'cross' | 'joint' = 'cross'>(
+  options: OptionsOfFlow<A>,
+): FlowMatchingAction {
+  // The options of either attention; the compiler does not resolve the condition.
+  return { kind: 'flowMatching', ...(options as FlowMatchingOptions) }
 }
 
 // Models

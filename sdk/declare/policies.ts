@@ -105,7 +105,7 @@ export interface LerobotPolicyOptions<
   /** Actions per prediction. */
   readonly chunk: number
   /** The modules by name, a partition of the policy's parameters. */
-  readonly modules: Modules
+  readonly modules: Modules & { readonly [Name in keyof Modules]: ModulePatterns }
 }
 
 /** A policy of the catalog, by the constructor that made it. */
