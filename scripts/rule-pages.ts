@@ -1,7 +1,7 @@
 /** The pages of docs/rules: file name -> text. */
 import { format } from 'prettier'
 import { BASE_HEAD, BASE_PIPELINE } from '../sdk/rules/base.ts'
-import { entries, ruleById } from '../sdk/rules/index.ts'
+import { entries } from '../sdk/rules/index.ts'
 import { toMarkdown } from '../sdk/rules/page.ts'
 import type { Example, RuleEntry } from '../sdk/rules/rule.ts'
 import { coveragePage } from './coverage-page.ts'
@@ -25,9 +25,8 @@ export async function rulePages(): Promise<Map<string, string>> {
   return pages
 }
 
-function examplesOf({ id }: RuleEntry): readonly Example[] {
-  const rule = ruleById(id)
-  return rule === undefined ? [] : [...rule.valid, ...rule.invalid]
+function examplesOf({ valid = [], invalid = [] }: RuleEntry): readonly Example[] {
+  return [...valid, ...invalid]
 }
 
 function codesOf(entry: RuleEntry): string[] {

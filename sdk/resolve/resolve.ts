@@ -83,7 +83,7 @@ export function resolve(
     suppressed: resolveSuppressed(declaration, book),
   }
   book.findings.push(...auditWeights(model, facts, lock))
-  markBroken(pipeline, book, unreadable)
+  markBroken(pipeline, book, [...causes(unreadable), ...misnamed(declaration, pipeline, unreadable.findings)])
   return {
     plan: { schemaVersion: 1, hash: canonicalHash(pipeline), pipeline, notes: book.notes },
     findings: book.findings,
@@ -96,13 +96,35 @@ function cameraSlots(model: Model): readonly string[] {
   return isPolicy(model) ? (model.cameras ?? policyCameras(model)) : model.cameras
 }
 
-/** Puts `unknown` where the declaration could not be read and the Plan took a default instead. */
-function markBroken(pipeline: Pipeline, book: Notebook, { broken, findings }: Unreadable): void {
-  for (const path of broken) {
+interface Broken {
+  readonly path: DeclarationPath
+  /** Id of the finding that says so. */
+  readonly because: string
+}
+
+function causes({ broken, findings }: Unreadable): Broken[] {
+  return broken.map((path) => {
     const finding =
       findings.find((candidate) => startsWith(candidate.path, path)) ??
       findings.find((candidate) => startsWith(path, candidate.path))
-    const because = finding?.id ?? 'VLA003'
+    return { path, because: finding?.id ?? 'VLA003' }
+  })
+}
+
+/** The modules that the options under a wrong name may have been meant for: the one that it is renamed to, else all that have none. */
+function misnamed({ modules = {} }: Declaration, pipeline: Pipeline, findings: readonly Finding[]): Broken[] {
+  const bare = pipeline.modules.map(({ name }) => name).filter((name) => !Object.hasOwn(modules, name))
+  return findings.flatMap(({ id, fixes }) => {
+    if (id !== 'VLA001') return []
+    const renamed = fixes.flatMap(({ edits }) => edits).flatMap((edit) => (edit.kind === 'renameKey' ? [edit.to] : []))
+    const meant = renamed.length > 0 ? bare.filter((name) => renamed.includes(name)) : bare
+    return meant.map((name) => ({ path: ['modules', name], because: id }))
+  })
+}
+
+/** Puts `unknown` where the declaration could not be read and the Plan took a default instead. */
+function markBroken(pipeline: Pipeline, book: Notebook, broken: readonly Broken[]): void {
+  for (const { path, because } of broken) {
     const chosen = Object.entries(book.notes).filter(
       ([, note]) => note.from !== 'declared' && startsWith(note.path, path),
     )

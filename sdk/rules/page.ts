@@ -1,6 +1,6 @@
 /** The page of a rule: one model, written as Markdown for docs/rules and as text for `vla explain`. */
 import { entryById } from './index.ts'
-import type { Example, Rule, RuleEntry } from './rule.ts'
+import type { Example, RuleEntry } from './rule.ts'
 
 type Block =
   | { readonly kind: 'heading'; readonly text: string }
@@ -14,10 +14,6 @@ const SEVERITY = {
   info: 'Information: something could not be looked at.',
 } as const
 
-function isRule(entry: RuleEntry): entry is Rule {
-  return 'check' in entry
-}
-
 function blocks(entry: RuleEntry): Block[] {
   const { suppress } = entry
   return [
@@ -27,7 +23,8 @@ function blocks(entry: RuleEntry): Block[] {
     { kind: 'text', text: entry.why },
     { kind: 'heading', text: 'How to fix' },
     { kind: 'text', text: entry.fix },
-    ...(isRule(entry) ? [...examples('Invalid', entry.invalid), ...examples('Valid', entry.valid)] : []),
+    ...examples('Invalid', entry.invalid),
+    ...examples('Valid', entry.valid),
     { kind: 'heading', text: 'When to suppress' },
     { kind: 'text', text: suppress.allowed ? suppress.when : `Never. ${suppress.because}` },
     ...(suppress.allowed
@@ -50,7 +47,8 @@ function blocks(entry: RuleEntry): Block[] {
   ]
 }
 
-function examples(heading: string, list: readonly Example[]): Block[] {
+function examples(heading: string, list: readonly Example[] = []): Block[] {
+  if (list.length === 0) return []
   return [
     { kind: 'heading', text: heading },
     ...list.map(({ caption, code, lock }): Block => ({

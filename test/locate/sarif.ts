@@ -2,9 +2,8 @@
 import { Ajv, type AnySchemaObject } from 'ajv'
 import { createRequire } from 'node:module'
 
-const schema = createRequire(import.meta.url)(
-  '@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json',
-) as AnySchemaObject
+const require = createRequire(import.meta.url)
+const schema = require('@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json') as AnySchemaObject
 
 /** Draft 4 calls the schema's own name `id`; nothing else of it differs from what Ajv reads. */
 const validate = new Ajv({

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import type { Diagnostic } from '../../sdk/locate/diagnostic.ts'
 import { locate } from '../../sdk/locate/locate.ts'
-import { rules } from '../../sdk/rules/index.ts'
-import type { Example, Rule } from '../../sdk/rules/rule.ts'
+import { entries } from '../../sdk/rules/index.ts'
+import type { Example, RuleEntry } from '../../sdk/rules/rule.ts'
 import { judge, judgeExample, lockOf, pipelineText } from './chain.ts'
 import { typeErrors } from './typescript.ts'
 
-const valid = rules.flatMap((rule) =>
-  rule.valid.map((example) => ({ title: `${rule.id} ${example.caption}`, rule, example })),
+const valid = entries.flatMap((rule) =>
+  (rule.valid ?? []).map((example) => ({ title: `${rule.id} ${example.caption}`, rule, example })),
 )
-const invalid = rules.flatMap((rule) =>
-  rule.invalid.map((example) => ({ title: `${rule.id} ${example.caption}`, rule, example })),
+const invalid = entries.flatMap((rule) =>
+  (rule.invalid ?? []).map((example) => ({ title: `${rule.id} ${example.caption}`, rule, example })),
 )
 const FILE = '/p/pipeline.ts'
 
@@ -54,7 +54,10 @@ it('valid examples are TypeScript without errors', { timeout: 120_000 }, () => {
   expect([...errors].filter(([, found]) => found.length > 0)).toEqual([])
 })
 
-async function located(rule: Rule, example: Example): Promise<{ declaration: unknown; diagnostics: Diagnostic[] }> {
+async function located(
+  rule: RuleEntry,
+  example: Example,
+): Promise<{ declaration: unknown; diagnostics: Diagnostic[] }> {
   const { text, declaration, findings } = judgeExample(example)
   const own = findings.filter(({ id }) => id === rule.id)
   const diagnostics = await locate(own, {

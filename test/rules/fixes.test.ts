@@ -4,15 +4,15 @@ import type { DeclarationEdit, Finding } from '../../sdk/finding/finding.ts'
 import { applyFixes } from '../../sdk/locate/apply.ts'
 import type { Diagnostic, LocatedFix } from '../../sdk/locate/diagnostic.ts'
 import { locate } from '../../sdk/locate/locate.ts'
-import { rules } from '../../sdk/rules/index.ts'
+import { entries } from '../../sdk/rules/index.ts'
 import type { Example } from '../../sdk/rules/rule.ts'
 import { judge, judgeExample, lockOf } from './chain.ts'
 import { typeErrors } from './typescript.ts'
 
 const FILE = '/p/pipeline.ts'
 
-const fixable = rules.flatMap((rule) =>
-  rule.invalid
+const fixable = entries.flatMap((rule) =>
+  (rule.invalid ?? [])
     .filter((example) => judgeExample(example).findings.some(({ id, fixes }) => id === rule.id && fixes.length > 0))
     .map((example) => ({ title: `${rule.id} ${example.caption}`, id: rule.id, example })),
 )

@@ -23,6 +23,8 @@ export const declarationEntries: readonly RuleEntry[] = [
         locator: 'freeze patterns that matched nothing trained what was meant to be frozen',
       },
     ],
+    valid: [{ caption: 'A module that the model has.', code: 'modules: { vision: { lr: 1e-4 } },' }],
+    invalid: [{ caption: 'A misspelled module.', code: 'modules: { visoin: { lr: 1e-4 } },' }],
   },
   {
     ...common,
@@ -38,6 +40,8 @@ export const declarationEntries: readonly RuleEntry[] = [
         locator: 'options of another version',
       },
     ],
+    valid: [{ caption: 'An option that there is.', code: 'checkpoint: { every: 500 },' }],
+    invalid: [{ caption: 'A misspelled option.', code: 'checkpoint: { every: 500, kep: 2 },' }],
   },
   {
     ...common,
@@ -47,6 +51,8 @@ export const declarationEntries: readonly RuleEntry[] = [
     why: 'The value has no meaning here, so the plan cannot say what to run.',
     fix: 'Write what the message expects. In an editor the type of the option says the same.',
     sources: [{ title: 'the vocabulary', at: 'sdk/declare/pipeline.ts', locator: 'declarationSchema' }],
+    valid: [{ caption: 'A number.', code: 'modules: { vision: { lr: 1e-4 } },' }],
+    invalid: [{ caption: 'A text where a number stands.', code: `modules: { vision: { lr: 'high' as never } },` }],
   },
   {
     ...common,
@@ -56,6 +62,13 @@ export const declarationEntries: readonly RuleEntry[] = [
     why: 'Nothing stands in for it: every run needs a value here, and a guess could be silently wrong.',
     fix: 'Add the option that the message names.',
     sources: [{ title: 'the vocabulary', at: 'sdk/declare/pipeline.ts', locator: 'declarationSchema' }],
+    valid: [
+      {
+        caption: 'All that a run needs.',
+        code: 'training: { updates: 1_000, globalBatch: 64, microBatch: 32, lr: 1e-3 },',
+      },
+    ],
+    invalid: [{ caption: 'No batch.', code: 'training: { updates: 1_000, microBatch: 32, lr: 1e-3 } as never,' }],
   },
   {
     ...common,
@@ -65,6 +78,10 @@ export const declarationEntries: readonly RuleEntry[] = [
     why: 'Memory, dtypes and compute capability come from the catalog, by name.',
     fix: 'Use a name of the catalog; an editor completes them.',
     sources: [{ title: 'the catalog', at: 'sdk/catalog/gpus.ts', locator: 'gpuTable' }],
+    valid: [{ caption: 'A GPU of the catalog.', code: `hardware: gpus('A100-SXM-80GB', { perNode: 2 }),` }],
+    invalid: [
+      { caption: 'A GPU that nobody makes.', code: `hardware: gpus('A100-SXM-81GB' as never, { perNode: 2 }),` },
+    ],
   },
   {
     ...common,
@@ -79,6 +96,10 @@ export const declarationEntries: readonly RuleEntry[] = [
         at: 'https://github.com/huggingface/lerobot/issues/2262',
         locator: 'camera keys of dataset and policy that do not match',
       },
+    ],
+    valid: [{ caption: 'A camera of the model.', code: `cameras: { front: 'observation.image' },` }],
+    invalid: [
+      { caption: 'A camera that the model does not have.', code: `cameras: { frnt: 'observation.image' } as never,` },
     ],
   },
   {
@@ -95,6 +116,8 @@ export const declarationEntries: readonly RuleEntry[] = [
         locator: 'section 8.2: unpaired surrogates are unpredictable',
       },
     ],
+    valid: [{ caption: 'A text that can be written.', code: `name: 'reach',` }],
+    invalid: [{ caption: 'NUL at the end of a name.', code: `track: [wandb({ project: 'reach\\u0000' })],` }],
   },
   {
     ...common,
@@ -104,6 +127,8 @@ export const declarationEntries: readonly RuleEntry[] = [
     why: 'The name becomes part of file names, Python keys and job names.',
     fix: 'Small letters, digits and hyphens for the pipeline; letters, digits and underscores for a camera.',
     sources: [{ title: 'the vocabulary', at: 'sdk/declare/parse.ts', locator: 'crossChecks' }],
+    valid: [{ caption: 'Small letters and hyphens.', code: `name: 'reach-two',` }],
+    invalid: [{ caption: 'A path for a name.', code: `name: 'runs/reach',` }],
   },
   {
     ...common,
