@@ -69,9 +69,9 @@ def verify_package(package: Path, checkpoint: Packable[Any], dtype: DType) -> di
 
 def tolerance_of(plan: dict[str, Any], dtype: DType) -> tuple[DType, float]:
     """The coarser of a package's dtype and the trainer's compute dtypes, and the difference that it explains."""
-    computed = [module["dtype"] for module in plan["pipeline"]["modules"]]
+    computed: list[DType] = [module["dtype"] for module in plan["pipeline"]["modules"]]
     coarsest = max([dtype, *computed], key=lambda name: TOLERANCE[name])
-    return coarsest, TOLERANCE[coarsest]  # pyright: ignore[reportReturnType]
+    return coarsest, TOLERANCE[coarsest]
 
 
 def in_fresh_process(

@@ -127,7 +127,12 @@ def _embodiment(directory: Path) -> str:
             limits = "" if low is None or high is None else f"{low:.4g} to {high:.4g}"
             rows.append(f"| {role} {i} | {dimension['name'] or ''} | {dimension['unit'] or ''} | {limits} |")
     cameras = ", ".join(f"{name} ({c['height']} x {c['width']})" for name, c in described["cameras"].items())
-    relative = " Actions are relative to the state." if described["action"]["relativeToState"] else ""
+    relative = (
+        " Actions are relative to the state of the frame from which a chunk was planned: LeRobot's rollouts need `--inference.type=rtc`, "
+        "and in `lerobot-eval`, whose queue adds the state of a later frame, `--policy.n_action_steps=1`."
+        if described["action"]["relativeToState"]
+        else ""
+    )
     return f"""## Robot
 
 Control rate {rate}; cameras {cameras}. Limits are those of the data, in its units; `embodiment.json` has them with quantiles.{relative}

@@ -28,8 +28,9 @@ from torch import Tensor
 
 from ..errors import UserError
 from ..partition import DType
+from ..policies.audit import check_stock_loading
 from ..policies.processors import policy_processors
-from ..policies.spec import IMAGES, STATE, PolicySpec, build_policy, policy_config
+from ..policies.spec import IMAGES, STATE, PolicySpec, build_policy, leave_out_empty_cameras, policy_config
 from .assets import copy_assets, find_assets, renamed
 from .checkpoint import Packable
 from .embodiment import dataset_info, embodiment
@@ -82,6 +83,7 @@ def policy_directory(
     weights = checkpoint.exported(dtype)
     with torch.device("meta"):
         policy = build_policy(exported)
+    leave_out_empty_cameras(policy.config)
     partial = out.with_name(f"{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     written: list[_Written] = []
@@ -150,6 +152,7 @@ def _write(
     recipes = checkpoint.normalization[dataset["name"]]
     if first is None:
         policy.save_pretrained(directory, state_dict=dict(weights))
+        check_stock_loading(directory / "model.safetensors")
     else:
         config.save_pretrained(directory)
         os.link(first / "model.safetensors", directory / "model.safetensors")

@@ -71,11 +71,16 @@ class StockPolicy:
             config, pretrained_path=str(directory), preprocessor_overrides={"device_processor": {"device": device}}
         )
         self._features, self._state = _names(described, config)
+        # A relative action belongs to the state of the frame from which its chunk was planned.
+        steps: Sequence[Any] = self._after.steps
+        self._relative = any(getattr(step, "relative_step", None) and step.enabled for step in steps)
+        self._planned: list[Tensor] = []
         asking = _beside("policies/predict.py")
         self._predict, self._asked_through_queues = asking.predict_chunk, asking._through_queues
 
     def reset(self) -> None:
         """Begins an episode."""
+        self._planned = []
         self.policy.reset()
         self._before.reset()
         self._after.reset()
@@ -95,14 +100,14 @@ class StockPolicy:
         Actions alone do not show that: a policy that does not tell its cameras apart answers alike when they are swapped.
         """
         theirs = self.observe(images, instruction, state)
-        steps = [step for step in self._before.steps if hasattr(step, "rename_map")]
-        maps = [step.rename_map for step in steps]  # pyright: ignore[reportAttributeAccessIssue]
+        steps: list[Any] = [step for step in self._before.steps if hasattr(step, "rename_map")]
+        maps = [step.rename_map for step in steps]
         for step in steps:
-            step.rename_map = {}  # pyright: ignore[reportAttributeAccessIssue]
+            step.rename_map = {}
         cameras = {camera: f"observation.images.{camera}" for camera in self._features}
         ours = self._observe(cameras, self._state and "observation.state", images, instruction, state)
         for step, names in zip(steps, maps, strict=True):
-            step.rename_map = names  # pyright: ignore[reportAttributeAccessIssue]
+            step.rename_map = names
         read = [name for name in self.config.input_features if name in ours]
         return bool(read) and all(name in theirs and torch.equal(theirs[name], ours[name]) for name in read)
 
@@ -126,7 +131,15 @@ class StockPolicy:
         return self._before({**observation, "task": instruction})
 
     def step(self, images: Mapping[str, np.ndarray], instruction: str, state: np.ndarray | None) -> np.ndarray:
-        """The next action float32 [A] in the robot's units; LeRobot's queue decides when the policy is asked again."""
+        """The next action float32 [A] in the robot's units; LeRobot's queue decides when the policy is asked again.
+
+        Relative actions are planned here: LeRobot's queue would add the present state to an action that was planned from an earlier one.
+        """
+        if self._relative:
+            if not self._planned:
+                chunk = self.chunk(self.observe(images, instruction, state), None)
+                self._planned = list(self.in_units(chunk)[: self.config.n_action_steps])
+            return self._planned.pop(0).numpy()
         with torch.no_grad():
             action = self._after(self.policy.select_action(self.observe(images, instruction, state)))
         return action.reshape(-1).to("cpu", torch.float32).numpy()
@@ -163,6 +176,7 @@ class StockPolicy:
         steps = 1 if config.observation_delta_indices is None else len(config.observation_delta_indices)
         policy.reset()
         actions: list[Tensor] = []
+        shown: dict[str, Any] = {}
         more: dict[str, Tensor] = {}
         if noise is not None and "noise" in inspect.signature(policy.select_action).parameters:
             more["noise"] = noise
@@ -179,7 +193,7 @@ class StockPolicy:
                     policy._queues["action"].clear()
                 _seed(seed)
                 actions = [policy.select_action(dict(shown), **more)]
-            actions += [policy.select_action(dict(shown), **more) for _ in range(count - 1)]  # pyright: ignore[reportPossiblyUnboundVariable]
+            actions += [policy.select_action(dict(shown), **more) for _ in range(count - 1)]
         policy.__dict__.pop("predict_action_chunk", None)
         return torch.cat(actions)
 
@@ -192,13 +206,13 @@ class StockPolicy:
     def same_tokens(self, instruction: str) -> bool | None:
         """Whether the plain folder `tokenizer` gives the same tokens as the preprocessor's; None without a tokenizer."""
         folder = Path(str(self.config.pretrained_path)) / "tokenizer"
-        steps = [step for step in self._before.steps if getattr(step, "input_tokenizer", None) is not None]
+        steps: list[Any] = [step for step in self._before.steps if getattr(step, "input_tokenizer", None) is not None]
         if not folder.is_dir() or not steps:
             return None
         from transformers import AutoTokenizer
 
         plain = AutoTokenizer.from_pretrained(str(folder))
-        return plain(instruction)["input_ids"] == steps[0].input_tokenizer(instruction)["input_ids"]  # pyright: ignore[reportAttributeAccessIssue]
+        return plain(instruction)["input_ids"] == steps[0].input_tokenizer(instruction)["input_ids"]
 
 
 def _embodiment(directory: Path) -> dict[str, Any] | None:

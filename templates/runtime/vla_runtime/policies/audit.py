@@ -76,7 +76,8 @@ class PolicyWeights(WeightAudit):
         return read_headers(file)
 
     def _layout(self, model: nn.Module, part: str) -> Layout:
-        return _PolicyLayout(model, [entry.key for entry in self._entries().values()])  # pyright: ignore[reportArgumentType]
+        assert isinstance(model, PreTrainedPolicy)
+        return _PolicyLayout(model, [entry.key for entry in self._entries().values()])
 
     @torch.no_grad()
     def load(self, model: nn.Module, device: torch.device | None = None) -> None:

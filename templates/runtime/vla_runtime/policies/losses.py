@@ -5,11 +5,15 @@ The loop divides the sums of all ranks and micro-batches by the counts of all of
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
 from lerobot.policies.pretrained import PreTrainedPolicy
 from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
 
 from .batch import PolicyBatch
 
@@ -51,7 +55,8 @@ class ValidCount(Losses):
 
     def sums(self, policy: PreTrainedPolicy, batch: PolicyBatch) -> Tensor:
         """[1]."""
-        result: Any = type(policy).forward(policy, dict(batch.tensors))
+        with _WideLosses():
+            result: Any = type(policy).forward(policy, dict(batch.tensors))
         loss = result[0] if isinstance(result, tuple) else result
         count = self.counts(policy, batch)
         # A batch that only keeps ranks in step has nothing valid, and a mean over nothing is not a number.
@@ -117,6 +122,41 @@ def losses_of(policy_type: str) -> Losses:
     from .losses_flow import FLOW_LOSSES
 
     return {**LOSSES, **FLOW_LOSSES}.get(policy_type) or ValidCount()
+
+
+class _WideLosses(TorchFunctionMode):
+    """Within: torch's losses are computed in fp32 at least, whatever dtype a head predicts in, as autocast has it."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Widens what a loss is made of; everything else is called as it is."""
+        named = dict(kwargs or {})
+        if func in _TORCH_LOSSES:
+            args, named = tree_map(_widened, (tuple(args), named))
+        return func(*args, **named)
+
+
+_TORCH_LOSSES = {
+    functional.mse_loss,
+    functional.l1_loss,
+    functional.smooth_l1_loss,
+    functional.huber_loss,
+    functional.cross_entropy,
+    functional.binary_cross_entropy,
+    functional.binary_cross_entropy_with_logits,
+    functional.nll_loss,
+    functional.kl_div,
+}
+
+
+def _widened(value: Any) -> Any:
+    floating = isinstance(value, Tensor) and value.is_floating_point()
+    return value.to(torch.promote_types(value.dtype, torch.float32)) if floating else value
 
 
 def _elements(batch: PolicyBatch) -> Tensor:

@@ -203,7 +203,13 @@ def relative_mask(spec: PolicySpec) -> torch.Tensor | None:
             "these are; LeRobot would make all of them relative. Name the dimensions, or set relative_exclude_joints to []."
         )
     step = RelativeActionsProcessorStep(enabled=True, exclude_joints=exclude, action_names=names)
-    return torch.tensor(step._build_mask(spec.action_dim))
+    mask = torch.tensor(step._build_mask(spec.action_dim))
+    if mask.all() and "relative_exclude_joints" in spec.config and exclude:
+        raise UserError(
+            f"{spec.type} has relative actions except for {', '.join(exclude)}, and no action dimension is called that: they are "
+            f"{', '.join(names or ())}. LeRobot would make all of them relative. Correct relative_exclude_joints."
+        )
+    return mask
 
 
 def _relative_statistics(spec: PolicySpec, source: Source, mask: torch.Tensor) -> dict[str, list[float]]:

@@ -115,11 +115,22 @@ def policy_config(spec: PolicySpec, *, device: str | None = None) -> Any:
     try:
         config: Any = draccus.decode(kind, values)
         config.validate_features()
+        leave_out_empty_cameras(config)
     except Exception as problem:  # each configuration class raises what its author chose
         raise UserError(
             f"LeRobot does not accept the configuration of {spec.type}: {_first_line(problem)}"
         ) from problem
     return config
+
+
+def leave_out_empty_cameras(config: Any) -> None:
+    """Takes LeRobot's empty cameras out of the features, in place: every constructor adds them anew.
+
+    X-VLA's counts those that are there already as cameras, so that a configuration which names them has more views each time that it
+    is loaded (`XVLAConfig.validate_features`).
+    """
+    empty = f"{IMAGES}.empty_camera_"
+    config.input_features = {n: each for n, each in config.input_features.items() if not n.startswith(empty)}
 
 
 def build_policy(spec: PolicySpec) -> PreTrainedPolicy:

@@ -15,7 +15,7 @@ from .losses import losses_of
 from .predict import predict_chunk
 from .samples import example_batch
 from .spec import PolicySpec
-from .units import mark_uncalled, trace
+from .units import pass_over, trace
 
 
 def prepare(policy: PreTrainedPolicy, spec: PolicySpec) -> None:
@@ -49,8 +49,12 @@ def prepare(policy: PreTrainedPolicy, spec: PolicySpec) -> None:
             return predict_chunk(policy, batch.tensors, batch.noise)
 
     model.forward, model.valid_count, model.predict = forward, valid_count, predict
-    uncalled = losses.uncalled if losses.uncalled is not None else trace(policy, example_batch(spec)).uncalled
-    mark_uncalled(policy, [name for name in uncalled if _has(policy, name)])
+    if losses.uncalled is not None:
+        pass_over(policy, [name for name in losses.uncalled if _has(policy, name)])
+    else:
+        seen = trace(policy, example_batch(spec))
+        pass_over(policy, [*seen.uncalled, *seen.entered])
+    model.cast_at_borders = True
 
 
 def _settle_batch_norm(policy: PreTrainedPolicy, spec: PolicySpec) -> None:

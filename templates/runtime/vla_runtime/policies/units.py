@@ -41,11 +41,14 @@ class Trace:
         blocks: of the policy, outer ones before inner ones.
         uncalled: modules with parameters whose forward never ran, lists and what lies inside of called blocks aside; their parameters
             are read from outside, or not at all.
+        entered: modules that are called, but into which something from outside reaches too and calls a part of them (the embedding of
+            a language model, for most): a unit around the whole would not be gathered then.
         dead: parameters that train but get no gradient.
     """
 
     blocks: tuple[Blocks, ...]
     uncalled: tuple[str, ...]
+    entered: tuple[str, ...]
     dead: tuple[str, ...]
 
 
@@ -54,10 +57,11 @@ def called_blocks(policy: Any, batch: PolicyBatch) -> list[Blocks]:
     return [blocks for blocks in trace(policy, batch).blocks if blocks.called == blocks.names]
 
 
-def mark_uncalled(policy: nn.Module, names: Sequence[str]) -> None:
+def pass_over(policy: nn.Module, names: Sequence[str]) -> None:
     """Keeps these modules from becoming FSDP2 units: `Partition.roots` passes over them, and their own parameters go to the root."""
     for name in names:
-        policy.get_submodule(name).is_container = True  # pyright: ignore[reportArgumentType]
+        container: Any = policy.get_submodule(name)
+        container.is_container = True
 
 
 def trace(policy: Any, batch: PolicyBatch) -> Trace:
@@ -72,10 +76,7 @@ def trace(policy: Any, batch: PolicyBatch) -> Trace:
     Raises:
         UserError: neither works.
     """
-    called: set[nn.Module] = set()
-    handles = [
-        module.register_forward_pre_hook(lambda module, _inputs: called.add(module)) for module in policy.modules()
-    ]
+    watch = _Watch(policy)
     try:
         try:
             without = _without_gradient(policy, batch)
@@ -86,12 +87,12 @@ def trace(policy: Any, batch: PolicyBatch) -> Trace:
                     f"The policy cannot be run without values ({type(problem).__name__}: "
                     f"{text.splitlines()[0] if text else 'no message'}), so that its wrap units cannot be found. Use ddp()."
                 ) from problem
-            called.clear()
+            watch.forget()
             without = _without_gradient_for_real(policy, batch)
     finally:
-        for handle in handles:
-            handle.remove()
-    blocks = tuple(_groups(policy, called))
+        watch.end()
+    called, entered = watch.called, watch.entered & watch.called
+    blocks = tuple(_groups(policy, called - entered))
     covered = tuple(f"{name}." for each in blocks for name in each.called)
     uncalled = [
         name
@@ -102,7 +103,49 @@ def trace(policy: Any, batch: PolicyBatch) -> Trace:
         and next(module.parameters(), None) is not None
         and name
     ]
-    return Trace(blocks, tuple(uncalled), tuple(without))
+    names = tuple(name for name, module in policy.named_modules() if module in entered)
+    return Trace(blocks, tuple(uncalled), names, tuple(without))
+
+
+class _Watch:
+    """Notes which submodules are called, and which are called while a module around them is not.
+
+    Args:
+        policy: whose submodules are watched; it is around everything and counts as called.
+    """
+
+    def __init__(self, policy: nn.Module) -> None:
+        self.called: set[nn.Module] = set()
+        self.entered: set[nn.Module] = set()
+        self._active: list[nn.Module] = []
+        self._around: dict[nn.Module, set[nn.Module]] = {}
+        for outer in policy.modules():
+            for inner in outer.modules():
+                if inner is not outer and outer is not policy and next(inner.parameters(), None) is not None:
+                    self._around.setdefault(inner, set()).add(outer)
+        self._handles: list[Any] = []
+        for module in policy.modules():
+            self._handles.append(module.register_forward_pre_hook(self._begins))
+            self._handles.append(module.register_forward_hook(self._ends, always_call=True))
+
+    def forget(self) -> None:
+        """Begins anew."""
+        for noted in (self.called, self.entered, self._active):
+            noted.clear()
+
+    def end(self) -> None:
+        """Stops watching."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _begins(self, module: nn.Module, _inputs: Any) -> None:
+        self.called.add(module)
+        self.entered |= self._around.get(module, set()).difference(self._active)
+        self._active.append(module)
+
+    def _ends(self, module: nn.Module, _inputs: Any, _output: Any) -> None:
+        while self._active and self._active.pop() is not module:
+            pass
 
 
 def _without_gradient(policy: Any, batch: PolicyBatch) -> list[str]:
