@@ -31,7 +31,7 @@ export function textEditsOf(
     if (made === null) return null
     result.push(...made)
   }
-  const cuts = removed.map((owner) => at(owner, ...removal(owner), ''))
+  const cuts = removed.map((owner) => at(owner, ...removal(owner, removed), ''))
   return withoutOverlap([...result, ...joined(cuts)])
 }
 
@@ -167,23 +167,28 @@ function removable(found: Found): Node | undefined {
   return Node.isObjectLiteralExpression(parent) || Node.isArrayLiteralExpression(parent) ? owner : undefined
 }
 
-/** What to cut so that a property or an array element goes, with its comma and, where it has its own lines, those lines. */
-function removal(owner: Node): [start: number, end: number] {
+/**
+ * What to cut so that a property or an array element goes, with its comma and, where it has its own lines, those lines.
+ *
+ * @param removed all that go
+ */
+function removal(owner: Node, removed: readonly Node[]): [start: number, end: number] {
   const source = owner.getSourceFile().getFullText()
   const comma = owner.getNextSiblingIfKind(SyntaxKind.CommaToken)
-  let start = owner.getStart()
-  let end = comma?.getEnd() ?? owner.getEnd()
+  const start = owner.getStart()
+  const end = comma?.getEnd() ?? owner.getEnd()
   const lineStart = source.lastIndexOf('\n', start - 1) + 1
   const lineEnd = endOfLine(source, end)
   const alone = source.slice(lineStart, start).trim() === '' && /^\s*(\/\/.*)?$/.test(source.slice(end, lineEnd))
-  if (alone && lineStart > 0) return [lineStart, Math.min(lineEnd + 1, source.length)]
-  if (comma !== undefined) {
-    while (source[end] === ' ') end += 1
-    return [start, end]
-  }
+  if (alone && lineStart > 0) return [lineStart, source.indexOf('\n', end) + 1 || source.length]
   const before = owner.getPreviousSiblingIfKind(SyntaxKind.CommaToken)
-  if (before !== undefined) start = before.getStart()
-  return [start, end]
+  const isLast = owner
+    .getNextSiblings()
+    .every((node) => node.getKind() === SyntaxKind.CommaToken || removed.includes(node))
+  // The comma before the last one goes with it, unless a comment stands between; one at the very end stays.
+  if (isLast && before !== undefined && source.slice(before.getEnd(), start).trim() === '') return [before.getStart(), owner.getEnd()]
+  const spaces = /^ */.exec(source.slice(end))?.[0].length ?? 0
+  return comma === undefined ? [start, end] : [start, end + spaces]
 }
 
 /** Adds names to the file's import from the package; null where it imports nothing from it by name. */

@@ -330,6 +330,13 @@ export class PipelineSource {
     if (Node.isConditionalExpression(inner)) {
       return [inner.getWhenTrue(), inner.getWhenFalse()].flatMap((branch) => this.#expand(branch, scope))
     }
+    if (Node.isBinaryExpression(inner)) {
+      const operator = inner.getOperatorToken().getText()
+      // `...(condition && { ... })`: there, or nothing.
+      if (operator === '&&') return [...this.#expand(inner.getRight(), scope), { kind: 'opaque' }]
+      if (operator === '??' || operator === '||')
+        return [inner.getLeft(), inner.getRight()].flatMap((side) => this.#expand(side, scope))
+    }
     if (Node.isIdentifier(inner) || Node.isShorthandPropertyAssignment(inner)) {
       const target = this.#follow(inner, scope)
       return target === undefined ? [{ kind: 'opaque' }] : this.#expand(target.value, target.scope)
@@ -490,13 +497,16 @@ export class PipelineSource {
     return { place: this.#atArgument(best.candidate), depth: path.length, exact: complete && unique }
   }
 
-  /** Of a factory's parameter the argument is shown, not the line in the factory that all calls share. */
+  /** Of a factory's parameter the argument (or its default) is shown, not the line in the factory that all calls share. */
   #atArgument(candidate: Candidate): Place {
     const { value, key, scope } = candidate
     const inner = unwrap(value)
     if (scope.frame !== undefined && (Node.isIdentifier(inner) || Node.isShorthandPropertyAssignment(inner))) {
       const target = this.#follow(inner, scope)
-      if (target !== undefined && target.scope.frame !== scope.frame && isArgumentOf(target.value, scope.frame.call)) {
+      const { callee, call } = scope.frame
+      const isDefault = callee.getParameters().some((parameter) => parameter.getInitializer() === target?.value)
+      const isArgument = target?.scope.frame !== scope.frame && target !== undefined && isArgumentOf(target.value, call)
+      if (target !== undefined && (isDefault || isArgument)) {
         return this.#atArgument({
           value: target.value,
           key: propertyNameOf(target.value),
@@ -517,7 +527,7 @@ function readIfThere(path: string): string | undefined {
 function addWithImports(project: Project, file: string, read: (path: string) => string | undefined): SourceFile {
   const text = read(file)
   if (text === undefined) throw new Error(`cannot read ${file}`)
-  const entry = project.createSourceFile(file, text, { overwrite: true })
+  const entry = project.createSourceFile(file, withOffsets(text), { overwrite: true })
   const waiting = [{ source: entry, path: file }]
   const seen = new Set([file])
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
@@ -531,11 +541,16 @@ function addWithImports(project: Project, file: string, read: (path: string) => 
       )
       if (path === undefined || seen.has(path)) continue
       seen.add(path)
-      const source = project.createSourceFile(path, read(path) ?? '', { overwrite: true })
+      const source = project.createSourceFile(path, withOffsets(read(path) ?? ''), { overwrite: true })
       waiting.push({ source, path })
     }
   }
   return entry
+}
+
+/** ts-morph drops a byte order mark, and every offset would be one less than in the file. */
+function withOffsets(text: string): string {
+  return text.replace(/^\ufeff/, ' ')
 }
 
 function isFolder(path: string): boolean {

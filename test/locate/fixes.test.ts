@@ -150,6 +150,24 @@ describe('edits of the text', () => {
       `export default defineVLAPipeline({ a: [2] })`,
     ],
     [
+      'removes the last before a comma',
+      `export default defineVLAPipeline({ a: 1, b: 2, })`,
+      { kind: 'remove', path: ['b'] },
+      `export default defineVLAPipeline({ a: 1, })`,
+    ],
+    [
+      'removes the last behind a comment',
+      `export default defineVLAPipeline({ a: 1, // one\n  b: 2 })`,
+      { kind: 'remove', path: ['b'] },
+      `export default defineVLAPipeline({ a: 1, // one\n   })`,
+    ],
+    [
+      'removes a line of a file from Windows',
+      `export default defineVLAPipeline({\r\n  a: 1,\r\n  b: 2,\r\n})`,
+      { kind: 'remove', path: ['a'] },
+      `export default defineVLAPipeline({\r\n  b: 2,\r\n})`,
+    ],
+    [
       'renames a key',
       `export default defineVLAPipeline({ a: { vison: 1 } })`,
       { kind: 'renameKey', path: ['a', 'vison'], to: 'vision' },

@@ -38,6 +38,8 @@ const exact: readonly Form[] = [
   ['Object.assign', modules(`{ vision: Object.assign({ lr: 1 }, { lr: «2e-5» }) }`)],
   ['a key in a constant', modules(`{ vision: { [key]: «2e-5» } }`, `const key = 'lr'`)],
   ['a helper of a package', modules(`{ vision: copy({ lr: «2e-5» }) }`, `import { copy } from 'somewhere'`)],
+  ['a method', modules(`{ vision: base.with({ lr: «2e-5» }) }`, `import { base } from 'somewhere'`)],
+  ['a fallback', modules(`{ vision: given ?? { lr: «2e-5» } }`, `const given = undefined`)],
   ['a helper of the file', modules(`{ vision: same({ lr: «2e-5» }) }`, `const same = <T>(x: T): T => x`)],
   ['a factory: the argument', modules(`{ vision: make(«2e-5») }`, `const make = (lr: number) => ({ lr })`)],
   [
@@ -113,7 +115,6 @@ const near: readonly Form[] = [
     'what was written into an object',
     `${HEAD}const all: any = {}\nall.vision = { lr: 2e-5 }\nexport default defineVLAPipeline({ «modules»: all })\n`,
   ],
-  ['a method', modules(`{ «vision»: base.with({ lr: 2e-5 }) }`, `import { base } from 'somewhere'`)],
   [
     'a JSON file',
     modules(`{ «vision»: { ...base } }`, `import base from './base.json' with { type: 'json' }`),
