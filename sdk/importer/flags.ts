@@ -15,7 +15,7 @@ export interface ReadFlags {
 }
 
 /** What the words before lerobot-train's own name say, where a whole command was pasted: `accelerate launch --num_processes=2`. */
-export interface Launcher {
+interface Launcher {
   readonly processes: number | undefined
   readonly nodes: number | undefined
   /** accelerate's `--mixed_precision`. */

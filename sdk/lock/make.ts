@@ -291,6 +291,13 @@ function weightsFinding(problem: WeightsProblem, { path, source }: DeclaredWeigh
         `The weights at '${source}' are a pickle (${problem.file}), which is not looked at: opening one runs code.`,
         'Save them as safetensors.',
       )
+    case 'adapter':
+      return lockFinding(
+        'VLA024',
+        path,
+        `The weights at '${source}' are an adapter (adapter_config.json) without its base${problem.base === null ? '' : `, '${problem.base}'`}.`,
+        'Merge it into its base and save the whole model (peft: merge_and_unload), or name the base here and adapt it anew with lora().',
+      )
     case 'unreadable':
       return lockFinding(
         'VLA024',

@@ -13,6 +13,7 @@ type Json = z.core.util.JSONType
 export type WeightsProblem =
   | { readonly kind: 'notFound' }
   | { readonly kind: 'pickle'; readonly file: string }
+  | { readonly kind: 'adapter'; /** What it was trained on, as it says. */ readonly base: string | null }
   | { readonly kind: 'unreadable'; readonly file: string; readonly what: string }
 
 const tokenizerFiles = [
@@ -53,7 +54,13 @@ export function readWeights(
   const statistics = json('dataset_statistics.json') ?? (isRecord(config?.norm_stats) ? config.norm_stats : {})
   const files = found.isDirectory() ? weightFiles(folder, json, problems) : [basename(path)]
   const tensors: WeightsEntry['tensors'] = {}
-  for (const file of files) {
+  const whole = files.filter((file) => !/^adapter_model\./.test(file))
+  const adapter = whole.length === 0 && found.isDirectory() ? json('adapter_config.json') : undefined
+  if (adapter !== undefined) {
+    const base: unknown = adapter.base_model_name_or_path
+    problems.push({ kind: 'adapter', base: typeof base === 'string' && base !== '' ? base : null })
+  }
+  for (const file of adapter === undefined ? files : []) {
     if (!file.endsWith('.safetensors')) problems.push({ kind: 'pickle', file })
     else
       Object.assign(

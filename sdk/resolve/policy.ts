@@ -5,6 +5,7 @@ import { findPolicy } from '../catalog/lerobot/index.ts'
 import { findLoop } from '../catalog/lerobot/loop.ts'
 import type { ModuleFacts } from '../catalog/model.ts'
 import { policyType, type ModulePatterns, type PolicyModel } from '../declare/policies.ts'
+import { lockFinding } from '../lock/findings.ts'
 import type { Lock } from '../lock/lock.ts'
 import { sourceKey } from '../lock/source.ts'
 import { isKnown, type Pipeline, type PlanDataset, type PolicyPlanModel } from '../plan/plan.ts'
@@ -200,8 +201,7 @@ function resolveConfig(
 ): Config {
   const type = policyType(model)
   const family = findPolicy(type)
-  const loaded =
-    model.weights === undefined ? undefined : (lockedWeights(lock, model.weights, model.revision)?.config ?? undefined)
+  const loaded = pretrainedConfig(model, type, lock, book)
   const pretrained = Object.entries(loaded ?? {}).filter(
     ([name]) =>
       !['type', 'normalization_mapping'].includes(name) &&
@@ -226,6 +226,26 @@ function resolveConfig(
   const most = model.chunk + (family?.describe(sizes).firstAction ?? 0)
   if (typeof executed === 'number' && executed > most) config['n_action_steps'] = most
   return config
+}
+
+/** config.json of the pretrained policy, where the lock knows it; a finding where it is of another model. */
+function pretrainedConfig(
+  model: PolicyModel,
+  type: string,
+  lock: Lock | undefined,
+  book: Notebook,
+): Readonly<Record<string, unknown>> | undefined {
+  if (model.weights === undefined) return undefined
+  const config = lockedWeights(lock, model.weights, model.revision)?.config ?? undefined
+  const of = config?.['type'] ?? config?.['model_type']
+  if (typeof of !== 'string' || config?.['type'] === type) return config
+  const fix =
+    findPolicy(of) === undefined
+      ? `Name the directory of a LeRobot policy of type '${type}'.`
+      : `Use ${of}({ ... }) with these weights, or name weights of '${type}'.`
+  const message = `The weights at '${model.weights}' are of a model of type '${of}', and this is '${type}'.`
+  book.findings.push(lockFinding('VLA024', ['model', 'weights'], message, fix))
+  return undefined
 }
 
 /** The names of the action's dimensions, where every dataset has the same. */

@@ -95,6 +95,17 @@ describe('readWeights', () => {
     ])
   })
 
+  it('tells an adapter from whole weights', () => {
+    const adapter = { 'adapter_config.json': JSON.stringify({ base_model_name_or_path: 'lerobot/smolvla_base' }) }
+    const alone = read({ ...adapter, 'model.safetensors': null, 'adapter_model.safetensors': safetensors(tensors) })
+    expect(alone.problems).toEqual([{ kind: 'adapter', base: 'lerobot/smolvla_base' }])
+    expect(alone.entry?.tensors).toEqual({})
+    const nameless = read({ 'adapter_config.json': '{}', 'model.safetensors': null })
+    expect(nameless.problems).toEqual([{ kind: 'adapter', base: null }])
+    // What was merged keeps the note of where it came from.
+    expect(read(adapter).problems).toEqual([])
+  })
+
   it('says when there is nothing', () => {
     const folder = temporaryFolder()
     expect(readWeights(join(folder, 'nothing'), null)).toEqual({ entry: undefined, problems: [{ kind: 'notFound' }] })

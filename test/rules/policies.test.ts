@@ -1,11 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import type { Finding } from '../../sdk/finding/finding.ts'
+import type { Lock } from '../../sdk/lock/lock.ts'
 import type { MergePatch } from '../../sdk/rules/rule.ts'
+import { findPolicy } from '../../sdk/catalog/lerobot/index.ts'
 import { judge, lockOf, pipelineText } from './chain.ts'
 
-const found = (code: string, lock?: MergePatch): Finding[] =>
-  judge(pipelineText(code), lockOf(lock)).findings.filter(({ severity }) => severity !== 'info')
+const found = (code: string, patch?: MergePatch, weights: Lock['weights'] = {}): Finding[] =>
+  judge(pipelineText(code), { ...lockOf(patch), weights }).findings.filter(({ severity }) => severity !== 'info')
 const brief = (findings: readonly Finding[]): string[] => findings.map(({ id, path }) => `${id} ${path.join('.')}`)
+
+/** The weights directory ./weights/mine, as the lock has it. */
+const locked = (config: object, tensors: Lock['weights'][string]['tensors'] = {}): Lock['weights'] => ({
+  'weights/mine': {
+    ...{ revision: null, fingerprint: '0'.repeat(64), config: config as Record<string, never>, image: null },
+    ...{ tokenizer: [], tensors, statistics: {} },
+  },
+})
 
 describe('what a LeRobot policy refuses is said where it was written, with what to do', () => {
   const wide = { datasets: { 'data/reach': { features: { action: { shape: [36] } } } } }
@@ -28,6 +38,79 @@ hardware: gpus('A100-SXM-80GB'), training: { updates: 1_000, globalBatch: 32, mi
       ({ id }) => id === 'VLA530',
     )
     expect(finding?.fix).toContain('Leave `state: false` out')
+  })
+})
+
+describe('the configuration of a pretrained policy', () => {
+  const weights = (config: object): Lock['weights'] => locked({ type: 'act', ...config })
+  const code = `model: act({ weights: './weights/mine', cameras: ['front'], chunk: 16 }),`
+
+  it('of a newer LeRobot has fields that this one refuses', () => {
+    const finding = found(code, undefined, weights({ use_visual_memory: true })).find(({ id }) => id === 'VLA530')
+    expect(finding?.message).toBe(
+      "The configuration of act in LeRobot 0.6.1 has no field 'use_visual_memory'; LeRobot refuses to read it.",
+    )
+    const other = found(code, undefined, weights({ type: 'pi05', max_action_dim: 32 }))
+    expect(brief(other)).toEqual(['VLA024 model.weights'])
+    expect(other[0]?.message).toContain("are of a model of type 'pi05', and this is 'act'")
+    expect(other[0]?.fix).toContain('Use pi05({ ... }) with these weights')
+    expect(brief(found(code, undefined, weights({ dim_model: 256 })))).not.toContain('VLA530 model.config.dim_model')
+  })
+})
+
+describe("the tensors of a pretrained policy's file", () => {
+  type Shapes = Record<string, readonly number[]>
+  const shapesOf = (type: string, config: Readonly<Record<string, unknown>>, camera: string): Shapes => {
+    const facts = findPolicy(type)?.describe({
+      ...{ config, cameras: [camera], imageSizes: { [camera]: [64, 64] }, stateDim: 4, actionDim: 4 },
+    })
+    const tensors = facts?.modules.flatMap(({ parameters, buffers }) => [...(parameters ?? []), ...(buffers ?? [])])
+    return Object.fromEntries((tensors ?? []).map(({ name, shape }) => [name, shape]))
+  }
+  const told = (type: string, code: string, shapes: Shapes, config: object = {}): string[] => {
+    const tensors = Object.fromEntries(
+      Object.entries(shapes).map(([name, shape]) => [name, { dtype: 'F32', shape: [...shape] }]),
+    )
+    return found(code, undefined, locked({ type, ...config }, tensors)).flatMap(({ id, message }) =>
+      id === 'VLA028' ? [message] : [],
+    )
+  }
+  const act = `model: act({ weights: './weights/mine', cameras: ['front'], chunk: 16 }),`
+  const pi05 = `model: pi05({ weights: './weights/mine', cameras: ['base_0_rgb'] }), cameras: { base_0_rgb: 'observation.image' },
+hardware: gpus('A100-SXM-80GB'), training: { updates: 1_000, globalBatch: 32, microBatch: 32 },`
+  const without = (shapes: Shapes, ...names: readonly string[]): Shapes =>
+    Object.fromEntries(Object.entries(shapes).filter(([name]) => !names.includes(name)))
+
+  it('are its parameters, its buffers, and what old files have besides', () => {
+    const shapes = shapesOf('act', { chunk_size: 16, n_action_steps: 16 }, 'front')
+    expect(Object.keys(shapes).some((name) => name.endsWith('running_mean'))).toBe(true)
+    expect(told('act', act, shapes)).toEqual([])
+    expect(told('act', act, { ...shapes, 'normalize_inputs.buffer_observation_state.mean': [4] })).toEqual([])
+  })
+
+  it('a missing, an extra and a misshapen key are said', () => {
+    const shapes = shapesOf('act', { chunk_size: 16, n_action_steps: 16 }, 'front')
+    const renamed = { ...without(shapes, 'model.action_head.weight'), 'model.head.weight': [4, 512] }
+    expect(told('act', act, renamed)).toEqual([
+      "The weights at './weights/mine' are not those of this model: 'model.action_head.weight' is missing; 'model.head.weight' belongs to nothing.",
+    ])
+    const [wide] = told('act', act, { ...shapes, 'model.action_head.weight': [7, 512] })
+    expect(wide).toContain("'model.action_head.weight' is [7, 512], expected [4, 512]")
+  })
+
+  it("are taken in openpi's names and without what nobody reads", () => {
+    const shapes = shapesOf('pi05', {}, 'base_0_rgb')
+    expect(told('pi05', pi05, shapes)).toEqual([])
+    const bare = Object.fromEntries(
+      Object.entries(shapes).map(([name, shape]) => [name.replace(/^model\./, ''), shape]),
+    )
+    expect(told('pi05', pi05, bare)).toEqual([])
+    const paligemma = 'model.paligemma_with_expert.paligemma'
+    const [embedding, head] = [`${paligemma}.model.language_model.embed_tokens.weight`, `${paligemma}.lm_head.weight`]
+    expect(shapes).toHaveProperty([embedding])
+    expect(told('pi05', pi05, without(shapes, embedding))).toEqual([])
+    // The embedding's values are those of the head, so that one of the two is there.
+    expect(told('pi05', pi05, without(shapes, embedding, head))[0]).toContain(`'${embedding}' is missing`)
   })
 })
 

@@ -35,7 +35,7 @@ interface RemoteCode {
 }
 
 /** Types whose own files are code that is fetched. */
-export const remoteCode: Readonly<Partial<Record<(typeof registeredTypes)[number], RemoteCode>>> = {
+const remoteCode: Readonly<Partial<Record<(typeof registeredTypes)[number], RemoteCode>>> = {
   pi0_fast: {
     field: 'action_tokenizer_name',
     default: 'lerobot/fast-action-tokenizer',
