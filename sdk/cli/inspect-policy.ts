@@ -266,9 +266,10 @@ async function declarationText(
   options: Options,
   config: Readonly<Record<string, Code>>,
 ): Promise<string> {
-  const [{ Call, expression }, { findPolicy }] = await Promise.all([
+  const [{ Call, expression }, { findPolicy }, { remoteCodeOf }] = await Promise.all([
     import('../importer/write.ts'),
     import('../catalog/lerobot/index.ts'),
+    import('../catalog/lerobot/registered.ts'),
   ])
   const modules = Object.entries(found.modules).map(([name, { parameters, blocks, dead }]): [string, Code] => [
     name,
@@ -315,6 +316,9 @@ async function declarationText(
     lines.push(
       `// LeRobot trains it with ${optimizer.type}, lr ${String(optimizer['lr'])}, and ${found.recipe.schedule?.type ?? 'a constant rate'}.`,
     )
+  const code = options.plugin === undefined ? remoteCodeOf(found.type, config) : undefined
+  if (code !== undefined)
+    lines.push(`// Its ${code.what} is code of ${code.from} that LeRobot fetches and runs (${code.field}).`)
   if (findPolicy(found.type) !== undefined)
     lines.push(`// The catalog describes ${found.type}: its own constructor, ${found.type}({ ... }), needs no modules.`)
   for (const [kind, mode] of Object.entries(found.normalization))

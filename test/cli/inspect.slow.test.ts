@@ -1,6 +1,6 @@
 /** `vla inspect`, and what it proposes: a policy type that no catalog entry knows, from there to a reloaded package. */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -28,6 +28,8 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'vla-inspect-test-'))
   execFileSync(python, [join(import.meta.dirname, 'tiny.py'), folder], { env, stdio: 'pipe' })
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n')
+  mkdirSync(join(folder, 'garbled'))
+  writeFileSync(join(folder, 'garbled/config.json'), '{"type": "act", ')
 })
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
@@ -123,6 +125,7 @@ describe('bad input', () => {
     [['act', '--config', '{"chunk_siz": 3}'], 'chunk_siz'],
     [['act', '--config', 'nowhere.json'], 'nowhere.json is not there'],
     [['act', '--weights', 'clip'], "is of a policy of type None, not 'act'"],
+    [['act', '--weights', 'garbled'], 'config.json is no JSON'],
     [['broken', '--plugin', 'lerobot_policy_broken'], "No module named 'a_package_that_nobody_has'"],
     [['absent', '--plugin', 'lerobot_policy_absent'], "No module named 'lerobot_policy_absent'"],
     [['act', '--image-size', 'large'], '224 or 240x320'],

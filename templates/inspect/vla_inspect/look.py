@@ -112,9 +112,13 @@ def _spec(request: Request) -> PolicySpec:
         file = Path(request.weights) / "config.json"
         if not file.is_file():
             raise UserError(f"{request.weights} has no config.json. Name a LeRobot policy directory.")
-        saved = json.loads(file.read_text(encoding="utf-8"))
-        if saved.get("type") != request.type:
-            raise UserError(f"{file} is of a policy of type {saved.get('type')!r}, not {request.type!r}.")
+        try:
+            saved = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as problem:
+            raise UserError(f"{file} is no JSON ({problem}). Fetch it again.") from problem
+        if not isinstance(saved, dict) or saved.get("type") != request.type:
+            said = saved.get("type") if isinstance(saved, dict) else None
+            raise UserError(f"{file} is of a policy of type {said!r}, not {request.type!r}.")
     inputs = {
         name: feature["shape"]
         for name, feature in (saved.get("input_features") or {}).items()
