@@ -1,5 +1,7 @@
 """Batches that two layouts of one model are compared on, and the form in which they are stored."""
 
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,14 +89,17 @@ def read_batch(path: Path) -> ModelBatch:
     `state` [B, S], `noise` and `actions` [B, C, A], and optionally `steps`; others are passed over.
 
     Raises:
-        UserError: it is not there, or an array is missing.
+        UserError: it is not there, an array is missing, or they are not of one batch.
     """
     if not path.is_file():
         raise UserError(f"--reference {path} is not there.")
     try:
-        with np.load(path) as arrays:
+        arrays: Any = np.load(path)
+        if isinstance(arrays, np.ndarray):
+            raise ValueError("it is a single array")
+        with arrays:
             stored = {name: arrays[name] for name in arrays.files}
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"--reference {path} is no .npz file of arrays ({error}).") from error
     lacking = [name for name in ("mask", "tok", "tokmask", "state", "noise", "actions") if name not in stored]
     cameras = [camera for camera in CAMERAS if f"img_{camera}" in stored]
@@ -103,8 +108,7 @@ def read_batch(path: Path) -> ModelBatch:
             f"--reference {path} lacks {', '.join(lacking) or 'pictures'}: img_<camera>, mask, tok, tokmask, state, noise and actions "
             "are meant, as the model saw and returned them."
         )
-    if len(stored["mask"]) != len(cameras):
-        raise UserError(f"--reference {path}: mask has {len(stored['mask'])} rows for {len(cameras)} cameras.")
+    _one_batch(path, stored, cameras)
 
     def real(name: str) -> Tensor:
         return torch.from_numpy(stored[name].astype(np.float32))
@@ -119,3 +123,60 @@ def read_batch(path: Path) -> ModelBatch:
         actions=real("actions"),
         steps=int(stored.get("steps", STEPS)),
     )
+
+
+def _one_batch(path: Path, stored: dict[str, np.ndarray], cameras: list[str]) -> None:
+    """Raises UserError where the arrays have other dimensions than they are meant to, or differ where they are of one batch."""
+    if len(stored["mask"]) != len(cameras):
+        raise UserError(f"--reference {path}: mask has {len(stored['mask'])} rows for {len(cameras)} cameras.")
+    meant = {
+        **{f"img_{camera}": 4 for camera in cameras},
+        "mask": 2,
+        "tok": 2,
+        "tokmask": 2,
+        "state": 2,
+        "noise": 3,
+        "actions": 3,
+    }
+    wrong = [name for name, count in meant.items() if stored[name].ndim != count]
+    if wrong:
+        name = wrong[0]
+        raise UserError(f"--reference {path}: {name} has {stored[name].ndim} dimensions, {meant[name]} are meant.")
+    for one, other in (("noise", "actions"), ("tok", "tokmask")):
+        if stored[one].shape != stored[other].shape:
+            raise UserError(
+                f"--reference {path}: {one} is of shape {list(stored[one].shape)}, {other} of {list(stored[other].shape)}."
+            )
+    counts = {name: stored[name].shape[1 if name == "mask" else 0] for name in meant}
+    if len(set(counts.values())) != 1:
+        told = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise UserError(f"--reference {path}: its arrays are of different numbers of samples ({told}).")
+
+
+def check_reference(path: Path, sizes: Sizes, chunk: int, cameras: dict[str, str]) -> None:
+    """Raises UserError where a stored batch cannot be one of this model, before minutes are spent.
+
+    Args:
+        path: of the batch.
+        sizes: of the model.
+        chunk: actions per prediction.
+        cameras: openpi's cameras that are mapped to a feature.
+    """
+    batch = read_batch(path)
+    lost = [camera for camera in cameras if camera not in batch.images]
+    if lost:
+        raise UserError(f"--reference {path} has no pictures of {lost[0]}, which is mapped to {cameras[lost[0]]}.")
+    side = sizes.vision.image
+    shapes = {
+        **{f"img_{camera}": (image.shape[1:], (side, side, 3)) for camera, image in batch.images.items()},
+        "noise": (batch.noise.shape[1:], (chunk, sizes.action_dim)),
+        **({} if sizes.state_dim is None else {"state": (batch.state.shape[1:], (sizes.state_dim,))}),
+    }
+    for name, (found, meant) in shapes.items():
+        if tuple(found) != meant:
+            raise UserError(
+                f"--reference {path}: a sample of {name} is {list(found)}, and this model with a chunk of {chunk} has {list(meant)}."
+            )
+    highest = int(batch.tokens.max()) if batch.tokens.numel() else 0
+    if highest >= sizes.vocabulary or int(batch.tokens.min()) < 0:
+        raise UserError(f"--reference {path}: it has a token {highest}, and the model embeds {sizes.vocabulary}.")

@@ -110,6 +110,10 @@ def _open_pytorch(directory: Path) -> Openpi:
     sizes = torch_sizes(shapes, str(file.path), prefix="")
     assert set(shapes) == set(openpi_tensors(sizes))
     horizon = told.get("action_horizon")
+    if horizon is not None and (not isinstance(horizon, int) or horizon < 1):
+        raise UserError(
+            f"{directory / 'config.json'} says action_horizon {horizon!r}; a whole number above zero is meant."
+        )
     width = told.get("action_dim", sizes.action_dim)
     if width != sizes.action_dim:
         raise UserError(f"{directory / 'config.json'} says action_dim {width}, the weights {sizes.action_dim}.")

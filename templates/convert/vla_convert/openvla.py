@@ -96,7 +96,13 @@ def open_openvla(layout: str, path: Path) -> Openvla:
     Raises:
         UserError: something is missing, or it is of another model.
     """
-    opened = {"hf": _open_hf, "prismatic": _open_prismatic, "plugin": _open_plugin}[layout](path)
+    try:
+        opened = {"hf": _open_hf, "prismatic": _open_prismatic, "plugin": _open_plugin}[layout](path)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UserError(
+            f"{path} is not as {layout}: directories are written ({type(error).__name__}: {error}). Its JSON files say the architecture, "
+            "the statistics and where the tensors lie."
+        ) from error
     with torch.device("meta"):
         model = ComposedVLA(opened.config)
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}

@@ -23,8 +23,12 @@ def free(target: Path) -> None:
 def written_whole(target: Path) -> Iterator[Path]:
     """A directory beside the target, which takes its name when everything is written and verified, and goes away otherwise."""
     partial = target.with_name(f"{target.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    try:
+        partial.mkdir(parents=True)
+    except FileExistsError as error:
+        raise UserError(
+            f"{partial} is there already: another conversion writes it now, or one was ended by force. Remove it, or name another target."
+        ) from error
     try:
         yield partial
     except BaseException:

@@ -75,6 +75,17 @@ def read_norm_stats(path: Path, mode: Mode) -> dict[str, Statistics]:
                 raise UserError(
                     f"{path}: {role}.{name} is not finite in dimension {int(np.argmin(np.isfinite(values)))}."
                 )
+        low, high = (
+            (np.zeros_like(statistics["std"]), statistics["std"])
+            if mode == "MEAN_STD"
+            else (
+                statistics["q01"],
+                statistics["q99"],
+            )
+        )
+        if (high < low).any():
+            what = "std is negative" if mode == "MEAN_STD" else "q99 is below q01"
+            raise UserError(f"{path}: {role}: {what} in dimension {int(np.argmax(high < low))}.")
     return kept
 
 

@@ -8,7 +8,7 @@ import torch
 from vla_runtime.errors import UserError
 
 from .answers import Request, answers
-from .batch import read_batch
+from .batch import check_reference
 from .jobs import Job
 from .keys import tensor_shapes
 from .lerobot_directory import carry_tokenizer, lerobot_config, notes, write_processors, write_readme
@@ -34,7 +34,7 @@ def openpi_to_lerobot(request: Request, partial: Path) -> tuple[Job, dict[str, A
     statistics = read_norm_stats(file, MODES[sizes.family])
     told = answers(request, sizes, statistics, checkpoint.dtypes, checkpoint.horizon)
     if request.reference is not None:
-        read_batch(request.reference)  # before minutes are spent
+        check_reference(request.reference, sizes, told.chunk, told.cameras)
 
     config = lerobot_config(sizes, told)
     policy = build(config, sizes)
@@ -48,9 +48,9 @@ def openpi_to_lerobot(request: Request, partial: Path) -> tuple[Job, dict[str, A
         flush=True,
     )
     config.save_pretrained(partial)
-    write_processors(partial, config, sizes, statistics, told)
     if told.tokenizer is not None:
-        carry_tokenizer(partial, told.tokenizer, sizes.vocabulary)
+        carry_tokenizer(partial, told.tokenizer, sizes.vocabulary)  # before LeRobot's factory loads it
+    write_processors(partial, config, sizes, statistics, told)
     _write_weights(partial / "model.safetensors", checkpoint, tensors)
     write_readme(partial, f"`{checkpoint.directory.resolve().name}` (asset `{asset_id}`)", sizes, told)
     facts = {

@@ -14,7 +14,7 @@ from torch import Tensor
 from vla_runtime.errors import UserError
 
 from .answers import Request
-from .batch import read_batch
+from .batch import check_reference
 from .jobs import Job
 from .keys import EMBEDDING, HEAD, openpi_name, openpi_tensors, torch_sizes, with_embedding
 from .memory import peak, resident
@@ -71,9 +71,17 @@ def lerobot_to_openpi(request: Request, partial: Path) -> tuple[Job, dict[str, A
         raise UserError(
             f"--asset-id {request.asset_id}: a name is meant, such as trossen or physical-intelligence/libero."
         )
+    features = list(config.image_features)
+    cameras: dict[str, str] = dict(zip(CAMERAS, features, strict=False))
     if request.reference is not None:
-        read_batch(request.reference)
-    statistics, discrete, relative = _processors(source, config)
+        check_reference(request.reference, sizes, config.chunk_size, cameras)
+    try:
+        statistics, discrete, relative = _processors(source, config)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{source}: config.json and the processors are not as LeRobot writes them for {config.type} "
+            f"({type(error).__name__}: {error})."
+        ) from error
 
     tensors = {name: (file.entries[_stored(name)].dtype, shape) for name, shape in openpi_tensors(sizes).items()}
     libraries = resident()
@@ -99,8 +107,6 @@ def lerobot_to_openpi(request: Request, partial: Path) -> tuple[Job, dict[str, A
     }
     (partial / "config.json").write_text(json.dumps(written, indent=2) + "\n")
 
-    features = list(config.image_features)
-    cameras: dict[str, str] = dict(zip(CAMERAS, features, strict=False))
     model = (
         f"pi0_config.Pi0Config(pi05={config.type == 'pi05'}, action_dim={sizes.action_dim}, action_horizon={config.chunk_size}, "
         f"max_token_len={config.tokenizer_max_length}"

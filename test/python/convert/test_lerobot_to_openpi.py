@@ -112,6 +112,12 @@ def test_bad_input(copy: Path, tmp_path: Path) -> None:
     refused("LeRobot does not take .*config.json")
     (copy / "config.json").write_text(original)
 
+    blind = json.loads(original)
+    del blind["input_features"]["observation.state"]
+    (copy / "config.json").write_text(json.dumps(blind))
+    refused("are not as LeRobot writes them for pi05? .KeyError: 'observation.state'.|LeRobot does not take")
+    (copy / "config.json").write_text(original)
+
     file = copy / "policy_preprocessor.json"
     text = file.read_text()
     file.write_text(

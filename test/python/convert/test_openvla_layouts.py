@@ -210,6 +210,14 @@ def test_bad_input(published: Path, tmp_path: Path) -> None:
     refused("has no statistics")
     (published / "config.json").write_text(json.dumps({**original, "image_sizes": [32, 64]}))
     refused(r"another shape")
+    for change in ({"timm_model_ids": None}, {"norm_stats": {"bridge": {"action": {"q01": 1, "q99": 2}}}}):
+        (published / "config.json").write_text(json.dumps({**original, **change}))
+        statistics = published / "dataset_statistics.json"
+        kept = statistics.read_text() if statistics.is_file() else None
+        statistics.unlink(missing_ok=True)
+        refused("is not as hf: directories are written")
+        if kept is not None:
+            statistics.write_text(kept)
     (published / "config.json").write_text('{"model_type": "llava"}')
     refused("of a llava, not of OpenVLA's layout")
     (published / "config.json").write_text(json.dumps(original))

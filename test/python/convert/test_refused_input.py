@@ -1,6 +1,7 @@
 """What cannot be converted, with its message, before anything is written."""
 
 import json
+import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from openpi_fixtures import CAMERA_MAP, FIXTURES, request_for
 from orbax_files import write_params
+from safetensors.torch import save_file
+from vla_convert.__main__ import main
 from vla_convert.answers import Request
 from vla_convert.convert import convert
+from vla_convert.keys import jax_sizes, openpi_tensors
+from vla_convert.openpi import open_openpi
 from vla_convert.orbax import OrbaxParams
 from vla_runtime.errors import UserError
 
@@ -92,6 +98,107 @@ def test_statistics_as_wide_as_the_model_do_not_say_the_true_width(pi0_copy: Pat
         request_for("pi0", pi0_copy, tmp_path / "out", state_dim=None),
         r"(?s)--state-dim N .*both 32 wide.*--action-dim N .*both 32 wide",
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"std": [1.0] * 6 + [-1.0]}, "actions: std is negative in dimension 6"),
+        ({"std": [1.0] * 6}, "the statistics of actions have different lengths"),
+        ({"std": [1.0] * 6 + [float("nan")]}, "actions.std is not finite in dimension 6"),
+        ({"std": ["wide"] * 7}, "is not as openpi writes it"),
+        ({"std": []}, "actions has no std"),
+    ],
+)
+def test_statistics_that_are_none(change: dict[str, Any], message: str, pi0_copy: Path, tmp_path: Path) -> None:
+    file = pi0_copy / "assets" / "my_robot" / "norm_stats.json"
+    told = json.loads(file.read_text())
+    told["norm_stats"]["actions"].update(change)
+    file.write_text(json.dumps(told))
+    refused(request_for("pi0", pi0_copy, tmp_path / "out"), message)
+
+
+STORED = {**np.load(FIXTURES / "images.npz"), **np.load(FIXTURES / "pi0" / "reference.npz")}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise": STORED["noise"][:, :5], "actions": STORED["actions"][:, :5]}, "chunk of 10 has .10, 32."),
+        ({"noise": STORED["noise"][:, :5]}, "noise is of shape .2, 5, 32., actions of .2, 10, 32."),
+        ({"state": STORED["state"][:, :5]}, "a sample of state is .5., and this model .* has .32."),
+        ({"tok": STORED["tok"] + 10**6}, "it has a token 10.*, and the model embeds"),
+        ({"mask": STORED["mask"][:2]}, "mask has 2 rows for 3 cameras"),
+        ({"mask": STORED["mask"][:, 0]}, "mask has 1 dimensions, 2 are meant"),
+        ({"tok": STORED["tok"][:1], "tokmask": STORED["tokmask"][:1]}, "different numbers of samples .*tok 1"),
+        ({"img_base_0_rgb": STORED["img_base_0_rgb"][:, :64, :64]}, "a sample of img_base_0_rgb is .64, 64, 3."),
+        ({"img_base_0_rgb": None, "mask": STORED["mask"][1:]}, "no pictures of base_0_rgb, which is mapped to"),
+        ({"actions": None}, "lacks actions"),
+    ],
+)
+def test_a_reference_of_another_model(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    stored = {name: values for name, values in {**STORED, **change}.items() if values is not None}
+    np.savez(tmp_path / "reference.npz", **stored)
+    asked = request_for("pi0", FIXTURES / "pi0" / "7", tmp_path / "out", reference=tmp_path / "reference.npz")
+    refused(asked, message)
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 cut off", "array", "objects"])
+def test_a_reference_that_is_no_batch(content: bytes | str, tmp_path: Path) -> None:
+    file = tmp_path / "reference.npz"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    elif content == "array":
+        with file.open("wb") as out:
+            np.save(out, np.zeros(3))
+    else:
+        np.savez(file, actions=np.array([{}], dtype=object))
+    asked = request_for("pi0", FIXTURES / "pi0" / "7", tmp_path / "out", reference=file)
+    refused(asked, "is no .npz file of arrays")
+
+
+def test_a_tokenizer_that_does_not_load(tmp_path: Path) -> None:
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "tokenizer.json").write_text("{}")
+    asked = request_for("pi0", FIXTURES / "pi0" / "7", tmp_path / "out", tokenizer=str(tmp_path / "words"))
+    refused(asked, "--tokenizer .*words: transformers cannot load it")
+
+
+def test_a_target_that_cannot_be_made_is_told_without_a_stack_trace(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    request = {
+        "from": {"layout": "openpi", "path": str(FIXTURES / "pi0" / "7")},
+        "to": {"layout": "lerobot", "path": str(tmp_path / "file" / "out")},
+    }
+    asked, told = tmp_path / "request.json", tmp_path / "report.json"
+    asked.write_text(json.dumps(request))
+    disabled = logging.root.manager.disable
+    try:
+        assert main(str(asked), str(told)) == 2
+    finally:
+        logging.disable(disabled)
+    report = json.loads(told.read_text())
+    assert not report["ok"] and "file/out" in report["message"] and "Not a directory" in report["message"]
+
+
+def test_what_another_conversion_writes_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "out.partial"
+    other.mkdir()
+    (other / "model.safetensors").write_text("theirs")
+    with pytest.raises(UserError, match=r"out.partial is there already: another conversion writes it now"):
+        convert(request_for("pi0", FIXTURES / "pi0" / "7", tmp_path / "out"))
+    assert (other / "model.safetensors").read_text() == "theirs"
+
+
+def test_a_horizon_that_is_none(tmp_path: Path) -> None:
+    told = tmp_path / "config.json"
+    told.write_text('{"action_horizon": "ten"}')
+    sizes = jax_sizes(OrbaxParams(FIXTURES / "pi0" / "7" / "params").leaves, "")
+    save_file(
+        {name: torch.zeros(shape) for name, shape in openpi_tensors(sizes).items()}, tmp_path / "model.safetensors"
+    )
+    with pytest.raises(UserError, match="says action_horizon 'ten'; a whole number above zero is meant"):
+        open_openpi(tmp_path)
 
 
 def test_no_norm_stats(pi0_copy: Path, tmp_path: Path) -> None:
