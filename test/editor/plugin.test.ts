@@ -29,7 +29,7 @@ afterAll(async () => {
   await rm(join(folder, '..'), { recursive: true, force: true })
 }, 60_000)
 
-const slow = { timeout: 240_000 }
+const slow = { timeout: 600_000 }
 const ours = (diagnostics: readonly Shown[]): Shown[] => diagnostics.filter(({ source }) => source === 'vla')
 const codes = (diagnostics: readonly Shown[]): number[] => ours(diagnostics).map(({ code }) => code)
 

@@ -5,7 +5,7 @@ import type { Project } from 'ts-morph'
 import { errorsOf, fixtures, makeProject, root } from './project.ts'
 
 // A user's project may be less strict than this one.
-describe.each([true, false])('exactOptionalPropertyTypes: %s', (exactOptionalPropertyTypes) => {
+describe.each([true, false])('exactOptionalPropertyTypes: %s', { timeout: 120_000 }, (exactOptionalPropertyTypes) => {
   let project: Project
   beforeAll(() => {
     project = makeProject()
@@ -37,7 +37,7 @@ describe.each([true, false])('exactOptionalPropertyTypes: %s', (exactOptionalPro
   })
 })
 
-test("of the README's pipeline the editor says what types can carry", () => {
+test("of the README's pipeline the editor says what types can carry", { timeout: 120_000 }, () => {
   const project = makeProject()
   const file = path.join(root, 'test/readme/pipeline.ts')
   project.addSourceFileAtPath(file)

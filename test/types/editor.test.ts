@@ -48,7 +48,7 @@ function hover(part: string): string {
   return [ts.displayPartsToString(info?.documentation), ...tags].join('\n')
 }
 
-describe('completions', () => {
+describe('completions', { timeout: 120_000 }, () => {
   const options = ['adapt', 'dtype', 'freeze', 'lr', 'recompute', 'storage', 'weightDecay']
   const modules = ['action', 'language', 'projector', 'vision']
   const cases: [string, string, string[]][] = [
@@ -118,7 +118,7 @@ describe('completions', () => {
   })
 })
 
-describe('hover', () => {
+describe('hover', { timeout: 120_000 }, () => {
   test("the seeds' names of sharding strategies", () => {
     expect(hover(`parallel: fsdp2({ |shard: 'full' })`)).toMatch(/FULL_SHARD[^]*SHARD_GRAD_OP[^]*@default 'full'/)
     expect(hover(`|parallel: fsdp2()`)).toMatch(/FULL_SHARD[^]*SHARD_GRAD_OP[^]*@default/)
