@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from lerobot.policies.pi_gemma import PiGemmaRMSNorm, layernorm_forward
@@ -98,8 +98,10 @@ def mark_containers(policy: PreTrainedPolicy) -> None:
     the policy the attribute `cast_at_borders`, by which `shard` brings inputs to the dtype of the module that they enter.
     """
     for name in _CONTAINERS[policy.config.type]:
-        policy.get_submodule(name).is_container = True  # pyright: ignore[reportArgumentType]
-    policy.cast_at_borders = True  # pyright: ignore[reportArgumentType]
+        container: Any = policy.get_submodule(name)
+        container.is_container = True
+    whole: Any = policy
+    whole.cast_at_borders = True
 
 
 def dead_parameters(policy: PreTrainedPolicy) -> list[str]:
@@ -112,7 +114,8 @@ def dead_parameters(policy: PreTrainedPolicy) -> list[str]:
     LeRobot's own backward leaves no gradient for them, except a zero for that layer's queries where the attention is joint; SmolVLA's
     constructor freezes the whole layer instead, keys and values included.
     """
-    kind = policy.config.type
+    config: Any = policy.config
+    kind = config.type
     if kind in ("pi0", "pi05"):
         language = f"{_PI}.paligemma.model.language_model"
         heads = (f"{_PI}.paligemma.lm_head.", f"{_PI}.gemma_expert.lm_head.")
@@ -126,7 +129,7 @@ def dead_parameters(policy: PreTrainedPolicy) -> list[str]:
         layers, experts = both.get_model_layers([both.vlm.model.text_model, both.lm_expert])
         deepest = _deepest(experts)
     else:
-        alone = kind == "xvla" and policy.config.num_image_views == 1  # pyright: ignore[reportAttributeAccessIssue]
+        alone = kind == "xvla" and config.num_image_views == 1
         return [name for name, _ in policy.named_parameters() if alone and ".aux_visual_proj." in name]
     parts = ("self_attn.q_proj", "self_attn.o_proj", "mlp", "post_attention_layernorm")
     dead = (
@@ -162,14 +165,30 @@ class _Pair:
 
     def run(
         self,
-        language: nn.Module | None,
-        expert: nn.Module | None,
+        language: Any,
+        expert: Any,
         prefix: Tensor | None,
         suffix: Tensor | None,
         condition: Tensor | None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """The hidden states behind the depth."""
+        """The hidden states behind the depth. The layers are of LeRobot's and transformers' classes; None where there is none."""
         raise NotImplementedError
+
+
+class _Projected(NamedTuple):
+    """What attention reads of a layer.
+
+    Attributes:
+        hidden: the residual stream in the layer's dtype.
+        query, key, value: per head; `query` is None where nothing is asked.
+        gate: of the attention's output, for adaptive norms.
+    """
+
+    hidden: Tensor
+    query: Tensor | None
+    key: Tensor
+    value: Tensor
+    gate: Tensor | None
 
 
 def _language_forward(
@@ -265,32 +284,33 @@ class _GemmaPair(_Pair):
 
     def run(
         self,
-        language: nn.Module | None,
-        expert: nn.Module | None,
+        language: Any,
+        expert: Any,
         prefix: Tensor | None,
         suffix: Tensor | None,
         condition: Tensor | None,
     ) -> tuple[Tensor | None, Tensor | None]:
         """Both streams."""
-        assert language is not None and expert is not None and prefix is not None and suffix is not None
+        assert prefix is not None and suffix is not None
         with _without_autocast(suffix):
-            prefix, query, key, value, gate = _gemma_project(language, prefix, None, self.dtypes[0], not self.last)
-            suffix, *states, expert_gate = _gemma_project(expert, suffix, condition, self.dtypes[1])
-            wide = torch.promote_types(key.dtype, states[0].dtype)
-            border = prefix.shape[1]  # pyright: ignore[reportOptionalMemberAccess]
+            seen = _gemma_project(language, prefix, None, self.dtypes[0], asks=not self.last)
+            own = _gemma_project(expert, suffix, condition, self.dtypes[1])
+            assert own.query is not None
+            wide = torch.promote_types(seen.key.dtype, own.key.dtype)
+            border = prefix.shape[1]
             cos, sin = self.cos.to(wide), self.sin.to(wide)
-            key, value = _rotated(key.to(wide), cos[:, :border], sin[:, :border]), value.to(wide)
-            expert_query, expert_key, expert_value = (state.to(wide) for state in states)
-            expert_query = _rotated(expert_query, cos[:, border:], sin[:, border:])
-            expert_key = _rotated(expert_key, cos[:, border:], sin[:, border:])
-            keys, values = torch.cat([key, expert_key], 2), torch.cat([value, expert_value], 2)
-            scale: Any = language.self_attn.scaling  # pyright: ignore[reportAttributeAccessIssue]
-            attended = _attend(expert_query, keys, values, self.mask[:, :, border:], scale)
-            if not self.last:
-                query = _rotated(query.to(wide), cos[:, :border], sin[:, :border])
-                seen = _attend(query, key, value, self.mask[:, :, :border, :border], scale)
-                prefix = _gemma_finish(language, prefix, seen, gate, None, self.dtypes[0])  # pyright: ignore[reportArgumentType]
-            return prefix, _gemma_finish(expert, suffix, attended, expert_gate, condition, self.dtypes[1])  # pyright: ignore[reportArgumentType]
+            key, value = _rotated(seen.key.to(wide), cos[:, :border], sin[:, :border]), seen.value.to(wide)
+            own_query = _rotated(own.query.to(wide), cos[:, border:], sin[:, border:])
+            own_key = _rotated(own.key.to(wide), cos[:, border:], sin[:, border:])
+            keys, values = torch.cat([key, own_key], 2), torch.cat([value, own.value.to(wide)], 2)
+            scale: float = language.self_attn.scaling
+            prefix = seen.hidden
+            if seen.query is not None:
+                query = _rotated(seen.query.to(wide), cos[:, :border], sin[:, :border])
+                attended = _attend(query, key, value, self.mask[:, :, :border, :border], scale)
+                prefix = _gemma_finish(language, seen.hidden, attended, seen.gate, None, self.dtypes[0])
+            attended = _attend(own_query, keys, values, self.mask[:, :, border:], scale)
+            return prefix, _gemma_finish(expert, own.hidden, attended, own.gate, condition, self.dtypes[1])
 
 
 def _rotated(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -300,19 +320,19 @@ def _rotated(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def _gemma_project(
     layer: Any, hidden: Tensor, condition: Tensor | None, declared: torch.dtype | None, asks: bool = True
-) -> Any:
-    """The residual stream in the layer's dtype; query (None if it `asks` nothing), key, value [B, heads, L, D]; the attention's gate."""
+) -> _Projected:
+    """Query (None if it `asks` nothing), key, value [B, heads, L, D]."""
     attention = layer.self_attn
     with _computing(attention.q_proj.weight, declared) as dtype:
         hidden = hidden.to(dtype)
         normed, gate = layernorm_forward(layer.input_layernorm, hidden, _cast(condition, dtype))
         shape = (*hidden.shape[:-1], -1, attention.head_dim)
-        projections = (attention.q_proj if asks else None, attention.k_proj, attention.v_proj)
-        query, key, value = (
-            None if project is None else project(normed.to(dtype)).view(shape).transpose(1, 2)
-            for project in projections
-        )
-    return hidden, query, key, value, gate
+
+        def project(layer: nn.Module) -> Tensor:
+            return layer(normed.to(dtype)).view(shape).transpose(1, 2)
+
+        query = project(attention.q_proj) if asks else None
+        return _Projected(hidden, query, project(attention.k_proj), project(attention.v_proj), gate)
 
 
 def _gemma_finish(
@@ -350,6 +370,7 @@ def _gemma_alone(
 ) -> Tensor:
     """A layer of one stream, with the keys and values of the other in `past_key_values`: how inference calls it."""
     hidden, query, key, value, gate = _gemma_project(layer, hidden, adarms_cond, None)
+    assert query is not None
     cos, sin = (part.to(query.dtype) for part in position_embeddings)
     query, key = _rotated(query, cos, sin), _rotated(key, cos, sin)
     if past_key_values is not None:
@@ -428,8 +449,8 @@ class _SmolPair(_Pair):
 
     def run(
         self,
-        language: nn.Module | None,
-        expert: nn.Module | None,
+        language: Any,
+        expert: Any,
         prefix: Tensor | None,
         suffix: Tensor | None,
         condition: Tensor | None,
@@ -441,15 +462,15 @@ class _SmolPair(_Pair):
             border = 0 if prefix is None else prefix.shape[1]
             key = value = None
             if prefix is not None:
-                layer: Any = language
-                prefix, query, key, value = _smol_project(layer, prefix, self.dtypes[0], not self.last)
-                key = apply_rope(key, self.positions[:, :border])
+                seen = _smol_project(language, prefix, self.dtypes[0], asks=not self.last)
+                key, value = apply_rope(seen.key, self.positions[:, :border]), seen.value
                 if self.cache is not None:
                     self.cache.update(key.transpose(1, 2), value.transpose(1, 2), self.index)
-                if not self.last:
-                    query = apply_rope(query, self.positions[:, :border])
-                    seen = _smol_attend(query, key, value, self.mask[:, :, :border, :border])
-                    prefix = _smol_finish(layer, prefix, seen, self.dtypes[0])  # pyright: ignore[reportArgumentType]
+                prefix = seen.hidden
+                if seen.query is not None:
+                    query = apply_rope(seen.query, self.positions[:, :border])
+                    attended = _smol_attend(query, key, value, self.mask[:, :, :border, :border])
+                    prefix = _smol_finish(language, seen.hidden, attended, self.dtypes[0])
             if suffix is not None and expert is not None:
                 if self.crosses:
                     suffix = self._cross(expert, suffix, key, value, border)
@@ -458,29 +479,31 @@ class _SmolPair(_Pair):
         return prefix, suffix
 
     def _join(self, expert: Any, suffix: Tensor, key: Tensor | None, value: Tensor | None, border: int) -> Tensor:
-        suffix, query, own_key, own_value = _smol_project(expert, suffix, self.dtypes[1])
-        query, own_key = (apply_rope(states, self.positions[:, border:]) for states in (query, own_key))
+        own = _smol_project(expert, suffix, self.dtypes[1])
+        assert own.query is not None
+        query, own_key = (apply_rope(states, self.positions[:, border:]) for states in (own.query, own.key))
         if key is not None and value is not None:
-            keys, values = torch.cat([key, own_key], 1), torch.cat([value, own_value], 1)
+            keys, values = torch.cat([key, own_key], 1), torch.cat([value, own.value], 1)
         else:
-            updated = self.cache.update(own_key.transpose(1, 2), own_value.transpose(1, 2), self.index)
+            updated = self.cache.update(own_key.transpose(1, 2), own.value.transpose(1, 2), self.index)
             keys, values = (states.transpose(1, 2) for states in updated)
         attended = _smol_attend(query, keys, values, self.mask[:, :, border:])
-        return _smol_finish(expert, suffix, attended, self.dtypes[1])
+        return _smol_finish(expert, own.hidden, attended, self.dtypes[1])
 
     def _cross(self, expert: Any, suffix: Tensor, key: Tensor | None, value: Tensor | None, border: int) -> Tensor:
         if key is None or value is None:
             layer = self.cache.layers[self.index]
-            key, value = layer.keys.transpose(1, 2), layer.values.transpose(1, 2)
+            held: tuple[Tensor, Tensor] = (layer.keys.transpose(1, 2), layer.values.transpose(1, 2))
+            key, value = held
         attention = expert.self_attn
         with _computing(attention.q_proj.weight, self.dtypes[1]) as dtype:
             suffix = suffix.to(dtype)
             normed = expert.input_layernorm(suffix).to(dtype)
             shape = (*suffix.shape[:-1], -1, attention.head_dim)
-            kept = (*key.shape[:-2], -1, attention.head_dim)  # pyright: ignore[reportOptionalMemberAccess]
+            kept = (*key.shape[:-2], -1, attention.head_dim)
             query = attention.q_proj(normed).view(shape)
-            keys = attention.k_proj(key.to(dtype).flatten(2)).view(kept)  # pyright: ignore[reportOptionalMemberAccess]
-            values = attention.v_proj(value.to(dtype).flatten(2)).view(kept)  # pyright: ignore[reportOptionalMemberAccess]
+            keys = attention.k_proj(key.to(dtype).flatten(2)).view(kept)
+            values = attention.v_proj(value.to(dtype).flatten(2)).view(kept)
         query, keys, values = (_wide(states) for states in (query, keys, values))
         positions = self.positions[:, border:]
         query = apply_rope(query, positions - positions.amin(1, keepdim=True))
@@ -493,16 +516,19 @@ def _wide(states: Tensor) -> Tensor:
     return states.to(torch.promote_types(states.dtype, torch.float32))
 
 
-def _smol_project(layer: Any, hidden: Tensor, declared: torch.dtype | None, asks: bool = True) -> Any:
-    """The residual stream in the layer's dtype; query (None if it `asks` nothing), key and value [B, L, heads, D]."""
+def _smol_project(layer: Any, hidden: Tensor, declared: torch.dtype | None, asks: bool = True) -> _Projected:
+    """Query (None if it `asks` nothing), key and value [B, L, heads, D]."""
     attention = layer.self_attn
     with _computing(attention.q_proj.weight, declared) as dtype:
         hidden = hidden.to(dtype)
         normed = layer.input_layernorm(hidden).to(dtype)
         shape = (*hidden.shape[:-1], -1, attention.head_dim)
-        projections = (attention.q_proj if asks else None, attention.k_proj, attention.v_proj)
-        query, key, value = (None if project is None else _wide(project(normed).view(shape)) for project in projections)
-    return hidden, query, key, value
+
+        def project(layer: nn.Module) -> Tensor:
+            return _wide(layer(normed).view(shape))
+
+        query = project(attention.q_proj) if asks else None
+        return _Projected(hidden, query, project(attention.k_proj), project(attention.v_proj), None)
 
 
 def _smol_attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
