@@ -52,7 +52,8 @@ def _covering() -> list[Case]:
 
 COVERING = _covering()
 _REST = [case for case in PRODUCT if case not in COVERING]
-DRAWN = random.Random(os.environ.get("VLA_TEST_SEED", "0")).sample(_REST, int(os.environ.get("VLA_TEST_DRAW", "3")))
+_COUNT = min(int(os.environ.get("VLA_TEST_DRAW", "3")), len(_REST))
+DRAWN = random.Random(os.environ.get("VLA_TEST_SEED", "0")).sample(_REST, _COUNT)
 
 
 def _worst(pool: Pool, case: Case) -> dict[str, float]:
