@@ -1,6 +1,7 @@
 """Small policies of the families with a tokenizer or two streams, as declarations."""
 
 from pathlib import Path
+from typing import Any
 
 import draccus
 import tiny
@@ -12,9 +13,12 @@ _ELSEWHERE = {
 }  # fmt: skip
 
 
-def declared(kind: str, folder: Path) -> PolicySpec:
-    """A policy of `tiny` with two cameras; pi0, pi0.5 and X-VLA have a declared tokenizer for a hub id that is not at hand."""
-    config = draccus.encode(tiny.config(kind, folder), PreTrainedConfig)
+def declared(kind: str, folder: Path, **options: Any) -> PolicySpec:
+    """A policy of `tiny` with two cameras; pi0, pi0.5 and X-VLA have a declared tokenizer for a hub id that is not at hand.
+
+    `options` are further fields of LeRobot's configuration.
+    """
+    config = draccus.encode(tiny.config(kind, folder, **options), PreTrainedConfig)
     tokenizer = folder / "words"
     tiny.tokenizer().save_pretrained(tokenizer)
     modes = {key: getattr(value, "value", value) for key, value in config["normalization_mapping"].items()}

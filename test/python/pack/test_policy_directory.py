@@ -17,13 +17,19 @@ import small_specs
 import tiny
 import torch
 from lerobot.configs.train import TrainPipelineConfig
+from lerobot.datasets.lerobot_dataset import LeRobotDataset
+from lerobot.policies.xvla.modeling_xvla import XVLAPolicy
 from policy_checkpoint import Trained
 from safetensors.torch import load_file, save_file
+from vla_runtime.checkpoints import read_tensors
 from vla_runtime.errors import UserError
 from vla_runtime.pack import policy_verification
 from vla_runtime.pack.policy_directory import policy_directory
 from vla_runtime.pack.policy_verification import verify_policy
-from vla_runtime.policies.spec import PolicySpec
+from vla_runtime.pack.stock import StockPolicy
+from vla_runtime.partition import Lora, Module
+from vla_runtime.policies.processors import _local_tokenizer, relative_mask
+from vla_runtime.policies.spec import PolicySpec, build_policy
 
 STOCK = {"vision_backbone": "resnet18"}  # which stock LeRobot can build
 TWO: dict[str, Any] = {
@@ -337,3 +343,109 @@ def test_the_embeddings_that_pi0s_loader_would_overwrite(small_processes: None, 
     checkpoint = trained.open()
     with pytest.raises(UserError, match="(?s)does not load the trainer's weights.*not loaded: .*embed_tokens"):
         verify_policy(package, checkpoint, replace(trained.spec), "one", checkpoint.exported("fp32"), "fp32")
+
+
+# Relative actions, adapters, empty cameras
+
+
+@pytest.mark.slow
+def test_relative_actions(small_processes: None, tmp_path: Path) -> None:
+    """Statistics are those of relative actions, the excluded joint stays absolute, and a chunk belongs to the frame it was planned in."""
+    names = ["x", "y", "z", "u"]
+    options = {"use_relative_actions": True, "relative_exclude_joints": ["u"], "action_feature_names": names}
+    spec = replace(packed_specs.declared("pi05", tmp_path, **options), state_dim=4)
+    trained = policy_checkpoint.train(tmp_path, spec)
+    package = policy_directory(trained.open(), trained.spec, tmp_path / "lerobot", dtype="fp32", roots=trained.roots)[0]
+    result = content(package, "verification.json")
+    assert result["passed"] and result["largestDifference"] <= 1e-5
+
+    # By hand: every window of a training episode, without what lies behind its end.
+    dataset = LeRobotDataset("local/test", root=trained.roots["one"])
+    frames = [dataset[index] for index in range(len(dataset))]
+    episodes = [int(frame["episode_index"]) for frame in frames]
+    relative = [
+        frames[later]["action"] - frames[now]["observation.state"] * torch.tensor([1.0, 1.0, 1.0, 0.0])
+        for now in range(len(frames))
+        for later in range(now, min(now + tiny.CHUNK, len(frames)))
+        if episodes[later] == episodes[now]
+    ]
+    statistics = content(package, "stats.json")["action"]
+    np.testing.assert_allclose(statistics["mean"], torch.stack(relative).double().mean(0), rtol=1e-5, atol=1e-6)
+    plain = content(Path(trained.roots["one"]), "meta/stats.json")["action"]
+    assert not np.allclose(statistics["std"][:3], plain["std"][:3], rtol=1e-2)
+
+    config = content(package, "config.json")
+    assert config["action_feature_names"] == names and config["relative_exclude_joints"] == ["u"]
+    assert content(package, "embodiment.json")["action"]["relativeToState"]
+    assert "--inference.type=rtc" in (package / "README.md").read_text()
+
+    with _local_tokenizer(spec):  # this process has read where the hub's cache is already
+        policy = StockPolicy(package, device="cpu")
+    pictures = {camera: np.zeros((tiny.IMAGE, tiny.IMAGE, 3), dtype=np.uint8) for camera in tiny.CAMERAS}
+    policy.reset()
+    states = [np.full(4, value, dtype=np.float32) for value in (0.0, 5.0)]
+    torch.manual_seed(0)
+    first, second = (policy.step(pictures, "close it", state) for state in states)
+    torch.manual_seed(0)
+    policy.reset()
+    chunk = policy.act(pictures, "close it", states[0])
+    np.testing.assert_allclose(np.stack([first, second]), chunk[:2], atol=1e-5)
+
+
+def test_joints_that_relative_actions_would_miss_are_said(tmp_path: Path) -> None:
+    spec = packed_specs.declared("pi05", tmp_path, use_relative_actions=True, relative_exclude_joints=["gripper"])
+    with pytest.raises(UserError, match="action_feature_names does not say which"):
+        relative_mask(spec)
+    named = replace(spec, config={**spec.config, "action_feature_names": ["x", "y", "z", "jaw"]})
+    with pytest.raises(
+        UserError, match="except for gripper, and no action dimension is called that: they are x, y, z, jaw"
+    ):
+        relative_mask(named)
+    matched = replace(spec, config={**spec.config, "action_feature_names": ["x", "y", "z", "Gripper.pos"]})
+    mask = relative_mask(matched)
+    assert mask is not None and mask.tolist() == [True, True, True, False]
+
+
+@pytest.mark.slow
+def test_adapters_are_merged(tmp_path: Path) -> None:
+    """Stock LeRobot loads the merged weights, and acts as the trainer did with its adapters."""
+    spec = packed_specs.declared("smolvla", tmp_path)
+    lora = Lora(rank=2, alpha=4.0, targets=["q_proj", "v_proj"])
+    whole = "model.vlm_with_expert"
+    trunk = f"{whole}.vlm.model.text_model.*"
+    modules = [
+        Module("language", [trunk, f"{whole}.vlm.lm_head.*"], lr=1e-3, lora=lora),
+        Module("rest", [f"{whole}.vlm.model.[!t]*", f"{whole}.lm_expert.*", "model.[!v]*"], lr=1e-3),
+    ]
+    trained = policy_checkpoint.train(tmp_path, spec, modules=modules)
+    checkpoint = trained.open()
+    held = dict(read_tensors(checkpoint.path))
+    up = next(name for name in held if "layers.0.self_attn.v_proj.lora_B." in name)
+    assert held[up].abs().max() > 0  # it has trained
+    package = policy_directory(checkpoint, spec, tmp_path / "lerobot", dtype="fp32", roots=trained.roots)[0]
+    result = content(package, "verification.json")
+    assert result["passed"] and result["weights"]["bitEqual"] and result["largestDifference"] <= 1e-5
+    weights = load_file(package / "model.safetensors")
+    assert not any("lora" in name or "base_layer" in name for name in weights)
+    key = up.partition(".lora_B.")[0]
+    before, down = held[f"{key}.base_layer.weight"], held[up.replace(".lora_B.", ".lora_A.")]
+    torch.testing.assert_close(weights[f"{key}.weight"], before + held[up] @ down * 2.0, atol=1e-6, rtol=1e-6)
+    assert not torch.allclose(weights[f"{key}.weight"], before)
+    assert not content(package, "config.json")["use_peft"] and not list(package.glob("adapter_*"))
+
+
+@pytest.mark.slow
+def test_an_empty_camera_stays_one_view(tmp_path: Path) -> None:
+    """LeRobot's X-VLA counts an empty camera that its configuration names as a camera, and adds another: one more view each time."""
+    spec = packed_specs.declared("xvla", tmp_path, empty_cameras=1)
+    assert build_policy(spec).config.num_image_views == 3  # pyright: ignore[reportAttributeAccessIssue]
+    trained = policy_checkpoint.train(tmp_path, spec)
+    package = policy_directory(trained.open(), spec, tmp_path / "lerobot", dtype="fp32", roots=trained.roots)[0]
+    assert content(package, "verification.json")["passed"]
+    config = content(package, "config.json")
+    assert (config["num_image_views"], config["empty_cameras"]) == (3, 1)
+    assert [name for name in config["input_features"] if "camera" in name] == []
+    loaded: Any = XVLAPolicy.from_pretrained(str(package), strict=True)
+    assert loaded.config.num_image_views == 3
+    again = replace(spec, config={}, pretrained=str(package))
+    assert build_policy(again).config.num_image_views == 3  # pyright: ignore[reportAttributeAccessIssue]

@@ -9,6 +9,8 @@ import pytest
 for folder in ("training", "data"):  # their pool of processes and their dataset
     sys.path.append(str(Path(__file__).parent.parent / folder))
 
+sys.path.append(str(Path(__file__).parent / "plugins"))
+
 from dataset_fixture import write_dataset  # noqa: E402
 from pool import Pool  # noqa: E402
 
