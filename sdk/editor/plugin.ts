@@ -13,6 +13,9 @@ import { codeOf, codes, SOURCE, toCodeAction, toTsDiagnostic } from './translate
 // The bundle lies in `ts-plugin`, beside `dist`.
 const program = path.join(__dirname, '../dist/cli/bin.js')
 
+/** Where the system does not tell of changes. */
+const POLLING_MS = 500
+
 /** What tsserver calls with the TypeScript that it runs. */
 export default function plugin({ typescript }: { typescript: typeof ts }): ts.server.PluginModule {
   return { create: (info) => decorate(typescript, info) }
@@ -25,7 +28,7 @@ function decorate(typescript: typeof ts, info: ts.server.PluginCreateInfo): ts.L
   }
   const checks = new Checks(program, {
     read: (file) => serverHost.readFile(file),
-    watch: (file, changed) => serverHost.watchFile?.(file, changed, 500) ?? { close: () => undefined },
+    watch: (file, changed) => serverHost.watchFile(file, changed, POLLING_MS),
     refresh: () => {
       if (!project.isClosed()) project.refreshDiagnostics()
     },
@@ -124,12 +127,32 @@ function reachable(
 
 /** Whether TypeScript's error is the finding that types carry: the finding says it in words, and with a fix. */
 function isSame(typescript: typeof ts, error: ts.Diagnostic, finding: ts.Diagnostic): boolean {
-  const id = /^VLA\d{3}/.exec(String(finding.messageText))?.[0] ?? ''
-  return overlaps(error, finding) && typescript.flattenDiagnosticMessageText(error.messageText, '\n').includes(`${id}:`)
+  const text = (of: ts.Diagnostic): string => typescript.flattenDiagnosticMessageText(of.messageText, '\n')
+  const id = /^VLA\d{3}:/.exec(text(finding))?.[0]
+  return id !== undefined && text(error).includes(id) && overlaps(assigned(typescript, error), finding)
+}
+
+/** An error about a value stands at its key: the span of both. */
+function assigned(typescript: typeof ts, error: ts.Diagnostic): Span {
+  const { file, start } = error
+  if (file === undefined || start === undefined) return error
+  let node: ts.Node = file
+  for (let inner: ts.Node | undefined = node; inner !== undefined;) {
+    node = inner
+    inner = typescript.forEachChild(node, (child) => (child.pos <= start && start < child.end ? child : undefined))
+  }
+  const { parent } = node as { parent?: ts.Node }
+  if (parent === undefined || !typescript.isPropertyAssignment(parent) || parent.name !== node) return error
+  return { start, length: parent.end - start }
+}
+
+interface Span {
+  readonly start?: number | undefined
+  readonly length?: number | undefined
 }
 
 /** Whether two spans touch. A cursor is a span of no length. */
-function overlaps(a: { start?: number | undefined; length?: number | undefined }, b: typeof a): boolean {
+function overlaps(a: Span, b: Span): boolean {
   const [from, to] = [a.start ?? 0, b.start ?? 0]
   return from <= to + (b.length ?? 0) && to <= from + (a.length ?? 0)
 }
