@@ -418,7 +418,8 @@ export function timmTower(name: string, choices: TowerChoices = {}): TowerFacts 
         problem: 'layer',
         message: `${architecture} has ${String(model.depth)} blocks; ${String(layer)} is none of them.`,
       }
-    if (imageSize % model.patch !== 0 && choices.imageSize !== undefined) {
+    // Its own size needs not be a multiple: SigLIP's 384 pixels give 27 patches of 14.
+    if (imageSize % model.patch !== 0 && imageSize !== model.imageSize) {
       return {
         problem: 'imageSize',
         message: `${architecture} cuts images into patches of ${String(model.patch)} pixels, which do not divide ${String(imageSize)}.`,

@@ -138,6 +138,13 @@ describe('towers', () => {
     })
   })
 
+  test('a size of its own is described whether it is said or not, another must be a multiple of the patch', () => {
+    const name = 'vit_so400m_patch14_siglip_384'
+    expect(timmTower(name, { imageSize: 384 })).toEqual(timmTower(name))
+    expect(timmTower(name, { imageSize: 392 })).toMatchObject({ tokens: 784 })
+    expect(timmTower(name, { imageSize: 390 })).toMatchObject({ problem: 'imageSize' })
+  })
+
   test('the last block is alive where its output is read', () => {
     expect(tower('vit_base_patch16_224', { layer: -1 })).toMatchObject({ dead: [], liveBlocks: 12 })
     expect(tower('vit_base_patch16_224', { layer: 11 })).toMatchObject({ dead: [], liveBlocks: 12 })
