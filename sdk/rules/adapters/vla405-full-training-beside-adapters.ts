@@ -4,13 +4,16 @@ import { defineRule } from '../rule.ts'
 /** Below this many parameters a module is a head or a projector, which usually trains in full beside adapters. */
 const LARGE = 1e8
 
+/** What makes the actions: new to every robot, so that it usually trains in full where the trunk has adapters (OpenVLA-OFT, pi0.5). */
+const ACTING: readonly string[] = ['action', 'expert', 'policy']
+
 export const fullTrainingBesideAdapters = defineRule({
   id: 'VLA405',
   name: 'full-training-beside-adapters',
   area: 'adapters',
   severity: 'warning',
   since: '0.1.0',
-  summary: 'Where some modules have adapters, it is said of every large one what becomes of it.',
+  summary: 'Where some modules have adapters, it is said of every other large part of the trunk what becomes of it.',
   why: 'A module that is not named trains in full. Beside adapters that is seldom meant: the vision encoder takes masters, gradients and moments of all of its parameters, at a learning rate that was chosen for adapters.',
   fix: "Say it: adapt: lora({ ... }), freeze: 'always', or its own `lr` where it is to train in full.",
   suppress: { allowed: true, when: 'The module is to train in full at the default learning rate.' },
@@ -42,6 +45,22 @@ hardware: gpus('A100-SXM-80GB', { perNode: 4 }),
 modules: { vision: { lr: 2e-5 }, language: { adapt: lora({ rank: 32 }) } },
 training: { updates: 1_000, globalBatch: 64, microBatch: 8 },`,
     },
+    {
+      caption: 'OpenVLA-OFT: the head of 151 million parameters trains in full.',
+      code: `model: openvla({ weights: 'openvla/openvla-7b', action: regression({ chunk: 8 }) }),
+cameras: { primary: 'observation.image' },
+hardware: gpus('A100-SXM-80GB', { perNode: 8 }),
+modules: { vision: { adapt: lora({ rank: 32 }) }, language: { adapt: lora({ rank: 32 }) } },
+training: { updates: 1_000, globalBatch: 64, microBatch: 8 },`,
+    },
+    {
+      caption: "pi0.5's action expert beside adapters on its language model.",
+      code: `model: pi05({ weights: 'lerobot/pi05_base', cameras: ['base_0_rgb'] }),
+cameras: { base_0_rgb: 'observation.image' },
+hardware: gpus('RTX-4090', { perNode: 2 }),
+modules: { vision: { freeze: 'always' }, language: { adapt: lora({ rank: 32 }), recompute: 'full' } },
+training: { updates: 1_000, globalBatch: 32, microBatch: 4, lr: 1e-4 },`,
+    },
   ],
   invalid: [
     {
@@ -62,7 +81,8 @@ training: { updates: 1_000, globalBatch: 64, microBatch: 8 },`,
         return declared(at) && path(at)[0] === 'modules'
       })
       const phased = module.freeze.length > 1 // a schedule is derived from what was declared
-      if (module.adapt !== null || isSaid || phased || !everTrains(module, plan.training.updates)) return
+      if (module.adapt !== null || isSaid || phased || ACTING.includes(module.name)) return
+      if (!everTrains(module, plan.training.updates)) return
       const count = known(module.count)
       if (count < LARGE) return
       report({

@@ -22,6 +22,11 @@ export const startedByHand = defineRule({
 training: { updates: 1_000, globalBatch: 64, microBatch: 4, lr: 1e-3 },
 launch: [torchrun(), slurm({ partition: 'gpu', time: '24:00:00' })],`,
     },
+    {
+      caption: 'One node is started by hand or by whatever there is (LLaMA-Factory issue 6766 refuses it).',
+      code: `hardware: gpus('A100-SXM-80GB', { perNode: 8 }),
+training: { updates: 1_000, globalBatch: 64, microBatch: 8, lr: 1e-3 },`,
+    },
   ],
   invalid: [
     {
