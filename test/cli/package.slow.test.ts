@@ -41,6 +41,9 @@ describe('the tarball', () => {
       'ts-plugin/index.cjs',
       'templates/projects/common/.vscode/settings.json',
       'examples/quickstart/record.py',
+      'catalog/recipes/README.md',
+      'catalog/recipes/own-34b/vla.lock.json',
+      'catalog/recipes/pi05/pipeline.ts',
       'schemas/cli.schema.json',
     ])
       expect(files).toContain(file)

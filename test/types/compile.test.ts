@@ -1,8 +1,14 @@
+import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Project } from 'ts-morph'
 
 import { errorsOf, fixtures, makeProject, root } from './project.ts'
+
+const recipes = path.join(root, 'catalog/recipes')
+const recipeNames = readdirSync(recipes, { withFileTypes: true }).flatMap((entry) =>
+  entry.isDirectory() ? [entry.name] : [],
+)
 
 // A user's project may be less strict than this one.
 describe.each([true, false])('exactOptionalPropertyTypes: %s', { timeout: 120_000 }, (exactOptionalPropertyTypes) => {
@@ -10,11 +16,15 @@ describe.each([true, false])('exactOptionalPropertyTypes: %s', { timeout: 120_00
   beforeAll(() => {
     project = makeProject()
     project.compilerOptions.set({ exactOptionalPropertyTypes })
-    project.addSourceFilesAtPaths(path.join(fixtures, '*.ts'))
+    project.addSourceFilesAtPaths([path.join(fixtures, '*.ts'), path.join(recipes, '*/pipeline.ts')])
   })
 
   test.each(['examples.ts', 'allowed.ts'])('%s compiles', (file) => {
     expect(errorsOf(project, path.join(fixtures, file))).toEqual([])
+  })
+
+  test.each(recipeNames)('the recipe %s compiles', (name) => {
+    expect(errorsOf(project, path.join(recipes, name, 'pipeline.ts'))).toEqual([])
   })
 
   test('every mistake in mistakes.ts is reported on its line, and nothing else', () => {
