@@ -189,8 +189,8 @@ function shown(
 }
 
 describe('found exactly', () => {
-  it.each(exact)('%s', async (_, pipeline, others) => {
-    const { texts, place } = unmark(pipeline, others)
+  it.each(exact.map(([name, ...files]) => ({ name, files })))('$name', async ({ files }) => {
+    const { texts, place } = unmark(...files)
     const diagnostic = await found(texts)
     expect([shown(texts, diagnostic), diagnostic.exact]).toEqual([place, true])
     expect(diagnostic.path).toEqual(PATH)
@@ -198,8 +198,8 @@ describe('found exactly', () => {
 })
 
 describe('found nearby, and marked as such', () => {
-  it.each(near)('%s', async (_, pipeline, others) => {
-    const { texts, place } = unmark(pipeline, others)
+  it.each(near.map(([name, ...files]) => ({ name, files })))('$name', async ({ files }) => {
+    const { texts, place } = unmark(...files)
     const diagnostic = await found(texts)
     expect([shown(texts, diagnostic), diagnostic.exact]).toEqual([place, false])
     expect(diagnostic.path).toEqual(PATH)
