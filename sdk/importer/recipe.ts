@@ -380,7 +380,7 @@ function published(
 ): { kind: 'constant' | 'cosine'; warmup: number; floor: number } {
   if (of.kind === 'constant') return { kind: 'constant', warmup: 0, floor: 1 }
   if (of.kind === 'cosine') return { kind: 'cosine', warmup: Math.min(of.warmup, Math.floor(updates / 2)), floor: 0 }
-  return { kind: 'cosine', warmup: Math.min(of.warmup, Math.round((of.warmup * updates) / of.decay)), floor: of.floor }
+  return { kind: 'cosine', warmup: Math.min(of.warmup, Math.floor((of.warmup * updates) / of.decay)), floor: of.floor }
 }
 
 function round(value: unknown): unknown {

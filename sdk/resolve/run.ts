@@ -178,7 +178,7 @@ function publishedSchedule(
       ? 0
       : schedule.kind === 'cosine'
         ? Math.min(schedule.warmup, Math.floor(updates / 2))
-        : Math.min(schedule.warmup, Math.round((schedule.warmup * updates) / schedule.decay))
+        : Math.min(schedule.warmup, Math.floor((schedule.warmup * updates) / schedule.decay))
   book.note([...path, 'warmup'], path, 'recipe', source)
   if (schedule.kind === 'constant') return { kind: 'constant', warmup }
   const floor = schedule.kind === 'cosineDecay' ? schedule.floor : 0

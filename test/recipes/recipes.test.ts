@@ -4,6 +4,7 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parseDeclaration } from '../../sdk/declare/parse.ts'
+import type { Declaration } from '../../sdk/declare/pipeline.ts'
 import type { Finding } from '../../sdk/finding/finding.ts'
 import type { Lock } from '../../sdk/lock/lock.ts'
 import { loadLock, lockText } from '../../sdk/lock/make.ts'
@@ -21,14 +22,17 @@ interface Judged {
   readonly findings: readonly Finding[]
 }
 
+async function load(name: string): Promise<Declaration> {
+  const file = pathToFileURL(path.join(root, name, 'pipeline.ts')).href
+  return ((await import(/* @vite-ignore */ file)) as { default: Declaration }).default
+}
+
 /** What `vla check` finds, with the recipe's own lock and what `more` knows beside it. */
 async function judge(name: string, more?: Lock): Promise<Judged> {
   const folder = path.join(root, name)
-  const module = (await import(/* @vite-ignore */ pathToFileURL(path.join(folder, 'pipeline.ts')).href)) as {
-    default: unknown
-  }
-  const parsed = parseDeclaration(module.default)
-  const { lock, findings } = loadLock(module.default, folder)
+  const declaration = await load(name)
+  const parsed = parseDeclaration(declaration)
+  const { lock, findings } = loadLock(declaration, folder)
   const known: Lock | undefined =
     more === undefined
       ? lock
@@ -102,4 +106,25 @@ it('the sizes of the published models come out', async () => {
   expect(await count('pi0')).toBe(3_501_372_176 + 257_152 * 2_048)
   expect(await count('pi05')).toBe(3_616_757_520 + 257_152 * 2_048)
   expect(await count('smolvla')).toBe(450_046_176)
+})
+
+// pi0's page sets another length of the cosine than LeRobot's default.
+it.each(['act', 'diffusion', 'pi05', 'smolvla', 'xvla'])("%s says LeRobot's own numbers", async (name) => {
+  const said = await load(name)
+  const { updates, globalBatch, microBatch } = said.training
+  const unsaid = {
+    ...said,
+    training: { updates, globalBatch, microBatch },
+    modules: Object.fromEntries(Object.entries(said.modules ?? {}).map(([key, { lr: _, ...rest }]) => [key, rest])),
+  }
+  const numbers = (declaration: unknown): unknown => {
+    const parsed = parseDeclaration(declaration)
+    const { plan } = resolve(parsed.declaration, undefined, parsed)
+    if (plan === undefined) throw new Error(`${name} gives no plan`)
+    const { training, modules } = plan.pipeline
+    const { schedule, clip, optimizer } = training
+    const rates = modules.map(({ name: module, lr, weightDecay }) => ({ module, lr, weightDecay }))
+    return { schedule, clip, betas: optimizer.betas, eps: optimizer.eps, rates }
+  }
+  expect(numbers(said)).toEqual(numbers(unsaid))
 })
