@@ -2,11 +2,11 @@
 
     python evaluate.py [--package packages/lerobot] [--ablate image|instruction|action] [--episodes 50]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan dea95606). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime.errors import run_or_explain
-from vla_runtime.rollout import evaluate, rollout_arguments
+from vla_runtime.rollout import Recording, evaluate, rollout_arguments
 
 
 def main() -> None:
@@ -18,10 +18,10 @@ def main() -> None:
         first_seed=10_000,
         max_steps=100,
         image_size=64,  # as recorded
-        action_steps=4,  # of a chunk, before the policy is asked again
-        camera="front",
-        dataset_root="../../data/reach",  # its first frames must equal the simulator's
-        image_feature="observation.image",
+        action_steps=1,  # of a chunk, before the policy is asked again
+        camera="image",
+        # their first frames must equal the simulator's
+        datasets=[Recording("reach", root="../../data/reach", image_feature="observation.image")],
     )
 
 

@@ -1,7 +1,7 @@
 """The architecture: the LeRobot policy act.
 
 train.py, pack.py, evaluate.py and the packages build the model from here.
-Written by `vla build` 0.1.0 from pipeline.ts (plan dea95606). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from lerobot.policies.pretrained import PreTrainedPolicy
@@ -10,8 +10,8 @@ from vla_runtime.policies.spec import PolicySpec, build_policy
 
 POLICY = PolicySpec(
     type="act",
-    cameras=("front",),
-    image_sizes={"front": (64, 64)},  # As the dataset has them; the policy resizes where it needs another size
+    cameras=("image",),
+    image_sizes={"image": (64, 64)},  # As the dataset has them; the policy resizes where it needs another size
     state_dim=4,
     action_dim=4,
     config={

@@ -1,9 +1,9 @@
 """Turns a checkpoint into the declared packages, reloads each in a fresh process and compares its actions with the
 trainer's.
 
-    python pack.py [--checkpoint runs/metaworld-reach/checkpoints/step-00004000] [--out packages]
+    python pack.py [--checkpoint runs/metaworld-reach/checkpoints/step-00002400] [--out packages]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan dea95606). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from model import POLICY, build_model
@@ -21,7 +21,7 @@ def main() -> None:
         POLICY,
         arguments.out / "lerobot",
         dtype="fp32",
-        action_steps=4,  # of a chunk, before the policy is asked again
+        action_steps=1,  # of a chunk, before the policy is asked again
         roots={"reach": "../../data/reach"},  # for the names of dimensions
     )
 

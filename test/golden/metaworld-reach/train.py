@@ -1,6 +1,6 @@
-"""metaworld-reach: the LeRobot policy act on reach; 2 CPU processes, FSDP2, fully sharded.
+"""metaworld-reach: the LeRobot policy act on reach; 2 CPU processes, DDP.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan dea95606). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 import torch
@@ -12,14 +12,14 @@ from vla_runtime.checkpoints import Checkpoints
 from vla_runtime.data import Dataset, holdout_loss
 from vla_runtime.errors import run_or_explain
 from vla_runtime.mesh import device_mesh, global_sum
-from vla_runtime.optim import adamw, clip_gradients, constant
+from vla_runtime.optim import adamw, clip_gradients, cosine
 from vla_runtime.partition import Module, Partition
 from vla_runtime.policies.samples import policy_samples
 from vla_runtime.policies.training import prepare
 from vla_runtime.run import start_run
 from vla_runtime.sharding import shard
 
-UPDATES = 4_000
+UPDATES = 2_400
 GLOBAL_BATCH, MICRO_BATCH, ACCUMULATION = 64, 32, 1  # 32 samples x 2 processes x 1
 SEED = 7
 
@@ -28,16 +28,16 @@ MODULES = [
         "vision",
         parameters=["model.backbone.*"],
         blocks=["model.backbone.layer*.*"],
-        lr=1e-3,
+        lr=3e-4,
         weight_decay=1e-4,
         dtype="fp32",  # On CPUs bf16 saves no time
     ),
-    Module("projector", parameters=["model.encoder_img_feat_input_proj.*"], lr=1e-3, weight_decay=1e-4, dtype="fp32"),
+    Module("projector", parameters=["model.encoder_img_feat_input_proj.*"], lr=3e-4, weight_decay=1e-4, dtype="fp32"),
     Module(
         "vae",
         parameters=["model.vae_encoder.*", "model.vae_encoder_*"],
         blocks=["model.vae_encoder.layers.*"],
-        lr=1e-3,
+        lr=3e-4,
         weight_decay=1e-4,
         dtype="fp32",
     ),
@@ -45,7 +45,7 @@ MODULES = [
         "encoder",
         parameters=["model.encoder.*", "model.encoder_latent_input_proj.*", "model.encoder_1d_feature_pos_embed.*"],
         blocks=["model.encoder.layers.*"],
-        lr=1e-3,
+        lr=3e-4,
         weight_decay=1e-4,
         dtype="fp32",
     ),
@@ -53,14 +53,14 @@ MODULES = [
         "decoder",
         parameters=["model.decoder.*", "model.decoder_pos_embed.*"],
         blocks=["model.decoder.layers.*"],
-        lr=1e-3,
+        lr=3e-4,
         weight_decay=1e-4,
         dtype="fp32",
     ),
     Module(
         "heads",
         parameters=["model.encoder_robot_state_input_proj.*", "model.action_head.*"],
-        lr=1e-3,
+        lr=3e-4,
         weight_decay=1e-4,
         dtype="fp32",
     ),
@@ -77,7 +77,7 @@ def main() -> None:
             Dataset(
                 "reach",
                 root="../../data/reach",
-                cameras={"front": "observation.image"},
+                cameras={"image": "observation.image"},
                 state="observation.state",
                 action="action",
                 holdout=[0, 1, 2, 3],
@@ -96,12 +96,12 @@ def main() -> None:
     model = build_model()  # model.py
     prepare(model, POLICY)  # model(batch): sums of LeRobot's loss terms
     partition = Partition(model, MODULES)  # each parameter in exactly one module, dead ones set aside
-    # one FSDP2 unit per block; gradients are summed, not averaged
-    shard(model, mesh, partition, strategy="full", reduce=torch.float32)
+    # a whole copy on every process; gradients are summed, not averaged
+    shard(model, mesh, partition, strategy="ddp", reduce=torch.float32)
 
     optimizer = adamw(partition, betas=(0.9, 0.999), eps=1e-8)  # AdamW, as every published VLA recipe
-    schedule = constant(optimizer, warmup=0)  # lerobot/policies/act/configuration_act.py, lerobot/optim/optimizers.py
-    checkpoints = Checkpoints(run, every=1_000, keep=2)
+    schedule = cosine(optimizer, updates=UPDATES, warmup=96)  # 4% of 2,400 updates
+    checkpoints = Checkpoints(run, every=800, keep=2)
     done = checkpoints.resume(model, optimizer, schedule, data, partition)  # updates already made
 
     for update in run.updates(done, UPDATES):  # ends early on SIGTERM
@@ -123,7 +123,7 @@ def main() -> None:
             optimizer.step()
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
-        due = (update + 1) % 500 == 0 or update + 1 == UPDATES
+        due = (update + 1) % 400 == 0 or update + 1 == UPDATES
         held_out = {"held_out": holdout_loss(model, data, mesh)} if due else {}  # episodes that are never trained on
         run.log(update, loss=loss, norms=norms, lr=lrs, samples=GLOBAL_BATCH, **held_out)
         checkpoints.save_if_due(update + 1, model, optimizer, schedule, data, partition)

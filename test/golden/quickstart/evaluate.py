@@ -6,7 +6,7 @@ Written by `vla build` 0.1.0 from pipeline.ts (plan ea04ae38). Change pipeline.t
 """
 
 from vla_runtime.errors import run_or_explain
-from vla_runtime.rollout import evaluate, rollout_arguments
+from vla_runtime.rollout import Recording, evaluate, rollout_arguments
 
 
 def main() -> None:
@@ -20,8 +20,8 @@ def main() -> None:
         image_size=64,  # as recorded
         action_steps=8,  # of a chunk, before the policy is asked again
         camera="front",
-        dataset_root="../../data/metaworld",  # its first frames must equal the simulator's
-        image_feature="observation.image",
+        # their first frames must equal the simulator's
+        datasets=[Recording("metaworld", root="../../data/metaworld", image_feature="observation.image")],
     )
 
 

@@ -484,8 +484,8 @@ def mutated(case: Case) -> Iterator[None]:
             smol_project, smol_finish = joint._smol_project, joint._smol_finish
 
             def low(function: Any) -> Any:
-                def rounding(layer: Any, hidden: Tensor, *rest: Any) -> Any:
-                    return function(layer, hidden.to(torch.bfloat16).to(hidden.dtype), *rest)
+                def rounding(layer: Any, hidden: Tensor, *rest: Any, **named: Any) -> Any:
+                    return function(layer, hidden.to(torch.bfloat16).to(hidden.dtype), *rest, **named)
 
                 return rounding
 
