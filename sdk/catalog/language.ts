@@ -109,6 +109,9 @@ export interface LanguageFacts {
   readonly behindKeys: readonly string[]
 }
 
+/** More layers than any model has: a slip, whose parameters are not worth listing. */
+const MOST_LAYERS = 10_000
+
 /**
  * Describes a causal language model, or undefined where the catalog does not know its family or the config is not well-formed.
  *
@@ -142,6 +145,7 @@ export function causalLM(
   const hidden = size('hidden_size')
   const inner = size('intermediate_size')
   const layers = size('num_hidden_layers')
+  if (layers > MOST_LAYERS) return undefined
   const heads = size('num_attention_heads')
   const vocab = choices.vocab ?? size('vocab_size')
   const headDim = optional('head_dim', Math.floor(hidden / heads))

@@ -19,7 +19,8 @@ export function pathText(path: DeclarationPath): string {
 
 /** The constructor that makes a value of some `kind`. */
 export function constructorOf(kind: string): string {
-  return { timm: 'timmVision', transformers: 'transformersVision' }[kind] ?? kind
+  if (kind === 'timm') return 'timmVision'
+  return kind === 'transformers' ? 'transformersVision' : kind
 }
 
 /** A value in a message, short. */
@@ -75,7 +76,8 @@ export function toPlain(
   }
   if (value === null || typeof value === 'boolean') return value
   if (typeof value === 'number') {
-    if (Number.isFinite(value)) return value
+    // JSON has no -0.
+    if (Number.isFinite(value)) return value === 0 ? 0 : value
     findings.push(notPlain(path, String(value), 'Write a finite number.'))
     return undefined
   }

@@ -40,8 +40,26 @@ export function brokenNodes(pipeline: Plan['pipeline']): Map<Unknown, PropertyKe
       steps.push(step)
     }
     if (!isKnown(value)) broken.set(value, steps)
+    // Where the kind of a node is broken, the schema has looked at nothing else in it.
+    for (const [unknown, inside] of unknownBelow(valueAround(pipeline, steps))) broken.set(unknown, inside)
   }
   return broken
+}
+
+/** The node whose kind stands at `steps`, with its place; nothing where something else stands there. */
+function valueAround(
+  pipeline: unknown,
+  steps: readonly PropertyKey[],
+): [value: unknown, steps: readonly PropertyKey[]] {
+  if (steps.at(-1) !== 'kind') return [undefined, []]
+  const around = steps.slice(0, -1)
+  return [around.reduce((value, step) => (value as Record<PropertyKey, unknown>)[step], pipeline), around]
+}
+
+function unknownBelow([value, steps]: readonly [unknown, readonly PropertyKey[]]): [Unknown, PropertyKey[]][] {
+  if (!isKnown(value)) return [[value as Unknown, [...steps]]]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, inner]) => unknownBelow([inner, [...steps, key]]))
 }
 
 /** The paths of all issues, those inside unions included. */

@@ -339,7 +339,7 @@ function resolveTransformers(
   const config = locked?.config ?? undefined
   const half = vision(config)
   const imageSize = at.choose('imageSize', tower.imageSize, () =>
-    typeof half?.['image_size'] === 'number'
+    typeof half?.['image_size'] === 'number' && Number.isSafeInteger(half['image_size']) && half['image_size'] > 0
       ? { value: half['image_size'], from: 'lock', reason: `${tower.source}'s config.` }
       : byDefault(224, 'The commonest size; the config was not looked at.'),
   )
@@ -387,7 +387,8 @@ function pixelStatistics(
   facts: { readonly mean: readonly number[]; readonly std: readonly number[] } | undefined,
 ): { mean: number[]; std: number[]; from: Exclude<Choice<0>['from'], 'recipe'>; reason: string } {
   const image = locked?.image
-  if (image !== undefined && image !== null)
+  // A preprocessor for pictures of one channel has one value each: no statistics of colours.
+  if (image !== undefined && image !== null && image.mean.length === 3 && image.std.length === 3)
     return { mean: [...image.mean], std: [...image.std], from: 'lock', reason: "The weights' own." }
   if (facts !== undefined)
     return {

@@ -265,7 +265,7 @@ function imageSizes(datasets: readonly PlanDataset[]): PolicyPlanModel['imageSiz
   for (const { cameras, cameraSizes } of datasets) {
     if (!isKnown(cameraSizes)) return cameraSizes
     for (const [camera, feature] of Object.entries(cameras)) {
-      const size = (cameraSizes as Readonly<Record<string, [number, number]>>)[feature]
+      const size = Object.hasOwn(cameraSizes, feature) ? cameraSizes[feature] : undefined
       if (size !== undefined) sizes[camera] ??= size
     }
   }

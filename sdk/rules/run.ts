@@ -43,7 +43,9 @@ export function runRules(plan: Plan, options: RunOptions = {}): Finding[] {
  */
 export function lookAt(plan: Plan, options: RunOptions = {}): Verdict {
   const chosen = options.rules ?? rules
-  const suppressions = options.suppressions ?? plan.pipeline.suppressed
+  // A list that could not be read switches nothing off; it has its finding.
+  const declared: Plan['pipeline']['suppressed'] | Unknown = plan.pipeline.suppressed
+  const suppressions = options.suppressions ?? (isKnown(declared) ? declared : [])
   const guarded = guardPlan(plan)
   const missing = new Map<string, Set<string>>()
   const blind = new Set<string>()

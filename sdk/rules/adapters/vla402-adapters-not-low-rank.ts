@@ -26,7 +26,8 @@ export const adaptersNotLowRank = defineRule({
       if (adapt === null) return
       const count = known(module.count)
       const adapters = known(module.adapterCount)
-      if (adapters < count) return
+      // No adapters at all is VLA401's.
+      if (adapters === 0 || adapters < count) return
       const rank = Math.max(1, 2 ** Math.floor(Math.log2((adapt.rank * count) / adapters / 10)))
       report({
         message: 'large',

@@ -21,9 +21,10 @@ export const zeroLearningRate = defineRule({
   messages: { zero: "The module '{module}' trains with a learning rate of 0." },
   valid: [{ caption: 'Frozen in words.', code: `modules: { vision: { freeze: 'always' } },` }],
   invalid: [{ caption: 'Frozen by its learning rate.', code: `modules: { vision: { lr: 0 } },` }],
-  check({ plan, known, each, report }) {
+  check({ plan, path, known, each, report }) {
     each(plan.modules, (module, index) => {
       if (known(module.lr) !== 0 || !everTrains(module, plan.training.updates)) return
+      const isOwn = path(['modules', index, 'lr'])[0] === 'modules'
       report({
         message: 'zero',
         at: ['modules', index, 'lr'],
@@ -34,7 +35,8 @@ export const zeroLearningRate = defineRule({
             kind: 'suggestion',
             edits: [
               { kind: 'set', path: ['modules', module.name, 'freeze'], value: 'always' },
-              { kind: 'remove', path: ['modules', module.name, 'lr'] },
+              // A rate of `training` stays for the other modules.
+              ...(isOwn ? [{ kind: 'remove' as const, path: ['modules', module.name, 'lr'] }] : []),
             ],
           },
         ],
