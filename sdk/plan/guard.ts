@@ -57,7 +57,7 @@ function valueAround(
 }
 
 function unknownBelow([value, steps]: readonly [unknown, readonly PropertyKey[]]): [Unknown, PropertyKey[]][] {
-  if (!isKnown(value)) return [[value as Unknown, [...steps]]]
+  if (!isKnown(value)) return [[value, [...steps]]]
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([key, inner]) => unknownBelow([inner, [...steps, key]]))
 }

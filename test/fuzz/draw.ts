@@ -25,9 +25,7 @@ export class Draw {
     return this.next() < share
   }
 
-  pick<const T>(items: readonly [T, ...T[]]): T
-  pick<T>(items: readonly T[]): T
-  pick<T>(items: readonly T[]): T {
+  pick<const T>(items: readonly T[]): T {
     if (items.length === 0) throw new Error('nothing to pick from')
     return items[this.int(0, items.length - 1)] as T
   }
@@ -51,5 +49,5 @@ export function seedOfRun(): number {
   const named = process.env['VLA_TEST_SEED'] ?? '0'
   return /^\d+$/.test(named)
     ? Number(named) >>> 0
-    : [...named].reduce((hash, character) => (Math.imul(hash, 31) + (character.codePointAt(0) ?? 0)) >>> 0, 7)
+    : Array.from(named).reduce((hash, character) => (Math.imul(hash, 31) + (character.codePointAt(0) ?? 0)) >>> 0, 7)
 }

@@ -48,8 +48,18 @@ const NUMBERS = [
 ] as const
 const OTHERS: readonly unknown[] = [
   ...[null, undefined, true, false, [], [[]], [null], {}, { kind: 'x' }, { kind: 'lora' }, { kind: null }, { 0: 1 }],
-  ...[[1, 2, 3], ['a', 'a'], { unknown: true, because: 'VLA003' }, JSON.parse('{"__proto__": {"lr": 1}}')],
-  ...[10n, Symbol('s'), new Date(0), new Map(), new Set(), /x/, cycle, (x: unknown) => x, Object.create(null)],
+  ...[[1, 2, 3], ['a', 'a'], { unknown: true, because: 'VLA003' }, JSON.parse('{"__proto__": {"lr": 1}}') as unknown],
+  ...[
+    10n,
+    Symbol('s'),
+    new Date(0),
+    new Map(),
+    new Set(),
+    /x/,
+    cycle,
+    (x: unknown) => x,
+    Object.create(null) as unknown,
+  ],
 ]
 const KEYS = [
   '__proto__',

@@ -41,5 +41,5 @@ function put(root: unknown, path: Path, value: unknown): void {
 }
 
 function shown([path, value]: Change): string {
-  return `${path.join('.')}: ${value === GONE ? 'left out' : (JSON.stringify(value)?.slice(0, 60) ?? String(value))}`
+  return `${path.join('.')}: ${value === GONE ? 'left out' : JSON.stringify(value).slice(0, 60)}`
 }

@@ -54,7 +54,7 @@ export function factsOf({ declaration, lock }: Base): Facts {
   })
   const action = 'action' in model ? model.action : undefined
   const chunk =
-    action?.chunk !== undefined
+    typeof action?.chunk === 'number'
       ? { path: ['model', 'action', 'chunk'], value: action.chunk }
       : 'chunk' in model && model.chunk !== undefined
         ? { path: ['model', 'chunk'], value: model.chunk }
