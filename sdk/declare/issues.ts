@@ -32,7 +32,10 @@ export const errorMap: z.core.$ZodErrorMap = (issue) => {
   if (issue.code === 'invalid_union' && 'discriminator' in issue) {
     const key = String(issue.discriminator)
     const values = (definition?.options ?? []).flatMap((option) => [...(option._zod.propValues?.[key] ?? [])])
-    return values.filter((value) => value !== undefined).join(' ')
+    return values
+      .filter((value) => value !== undefined)
+      .map(String)
+      .join(' ')
   }
   return issue.code === 'invalid_union' ? silent : undefined
 }

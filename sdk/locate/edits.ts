@@ -186,7 +186,8 @@ function removal(owner: Node, removed: readonly Node[]): [start: number, end: nu
     .getNextSiblings()
     .every((node) => node.getKind() === SyntaxKind.CommaToken || removed.includes(node))
   // The comma before the last one goes with it, unless a comment stands between; one at the very end stays.
-  if (isLast && before !== undefined && source.slice(before.getEnd(), start).trim() === '') return [before.getStart(), owner.getEnd()]
+  if (isLast && before !== undefined && source.slice(before.getEnd(), start).trim() === '')
+    return [before.getStart(), owner.getEnd()]
   const spaces = /^ */.exec(source.slice(end))?.[0].length ?? 0
   return comma === undefined ? [start, end] : [start, end + spaces]
 }

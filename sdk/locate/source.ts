@@ -17,6 +17,7 @@ import {
   type FunctionDeclaration,
   type FunctionExpression,
   Node,
+  type NumericLiteral,
   type ObjectLiteralElementLike,
   type ObjectLiteralExpression,
   type ParameterDeclaration,
@@ -674,15 +675,20 @@ function takesOptions(argument: Argument): boolean {
 
 function literalValue(node: Node): { value: unknown } | undefined {
   if (Node.isStringLiteral(node) || Node.isNoSubstitutionTemplateLiteral(node)) return { value: node.getLiteralValue() }
-  if (Node.isNumericLiteral(node)) return { value: node.getLiteralValue() }
+  if (Node.isNumericLiteral(node)) return { value: numberOf(node) }
   if (Node.isTrueLiteral(node)) return { value: true }
   if (Node.isFalseLiteral(node)) return { value: false }
   if (Node.isNullLiteral(node)) return { value: null }
   if (Node.isPrefixUnaryExpression(node) && node.getText().startsWith('-')) {
     const operand = node.getOperand()
-    return Node.isNumericLiteral(operand) ? { value: -operand.getLiteralValue() } : undefined
+    return Node.isNumericLiteral(operand) ? { value: -numberOf(operand) } : undefined
   }
   return undefined
+}
+
+/** ts-morph's own reading takes `1e-9`, in which the compiler leaves no point, for the whole number 1. */
+function numberOf(literal: NumericLiteral): number {
+  return Number(literal.compilerNode.text)
 }
 
 function isArgumentOf(node: Node, call: CallExpression): boolean {

@@ -105,6 +105,13 @@ export function isContainer(value: unknown): value is Data {
   return prototype === Object.prototype || prototype === Array.prototype || prototype === null
 }
 
+/** Whether a list or plain object contains itself somewhere: no text of a file says that. */
+export function isCyclic(value: unknown, around: readonly unknown[] = []): boolean {
+  if (!isContainer(value)) return false
+  if (around.includes(value)) return true
+  return Object.values(value).some((item) => isCyclic(item, [...around, value]))
+}
+
 /** A copy of its lists and plain objects; everything else is itself. */
 export function copyOf<T>(value: T, seen: readonly unknown[] = []): T {
   if (!isContainer(value) || seen.includes(value)) return value

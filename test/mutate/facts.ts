@@ -56,7 +56,7 @@ export function factsOf({ declaration, lock }: Base): Facts {
   const chunk =
     typeof action?.chunk === 'number'
       ? { path: ['model', 'action', 'chunk'], value: action.chunk }
-      : 'chunk' in model && model.chunk !== undefined
+      : 'chunk' in model
         ? { path: ['model', 'chunk'], value: model.chunk }
         : undefined
   const rates = [training.lr, ...Object.values(modules).map(({ lr }) => lr)].filter((lr) => lr !== undefined)

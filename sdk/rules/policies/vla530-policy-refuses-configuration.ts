@@ -75,7 +75,11 @@ export const policyRefusesConfiguration = defineRule({
       const own = Object.hasOwn(config, field)
       if (!own && !whole) continue
       const isChunk = field === chunkField && declared(['model', 'chunk'])
-      const path = isChunk ? ['model', 'chunk'] : own ? ['model', 'config', field] : ['model']
+      const path = isChunk
+        ? ['model', 'chunk']
+        : declared(['model', 'config', field])
+          ? ['model', 'config', field]
+          : ['model']
       report({
         message: 'refused',
         at: own ? ['model', 'config', field] : ['model', 'config'],
