@@ -111,9 +111,10 @@ def test_what_is_handed_on_is_what_transformers_would_cache(kind: str) -> None:
         trunks[0](**inputs, cache=cache)
         handed = trunks[1](**inputs)
     assert isinstance(handed, list) and len(handed) == 2
-    for (key, value), layer in zip(handed, cache.layers, strict=True):
+    layers: list[Any] = list(cache.layers)
+    for (key, value), layer in zip(handed, layers, strict=True):
         assert key.shape == (2, 2, 5, 8)
-        assert torch.equal(key, layer.keys) and torch.equal(value, layer.values)  # pyright: ignore[reportArgumentType]
+        assert torch.equal(key, layer.keys) and torch.equal(value, layer.values)
 
 
 def test_the_expert_s_tokens_see_each_other_by_pi0_s_blocks() -> None:

@@ -361,7 +361,7 @@ def test_relative_actions(small_processes: None, tmp_path: Path) -> None:
 
     # By hand: every window of a training episode, without what lies behind its end.
     dataset = LeRobotDataset("local/test", root=trained.roots["one"])
-    frames = [dataset[index] for index in range(len(dataset))]
+    frames: list[Any] = [dataset[index] for index in range(len(dataset))]
     episodes = [int(frame["episode_index"]) for frame in frames]
     relative = [
         frames[later]["action"] - frames[now]["observation.state"] * torch.tensor([1.0, 1.0, 1.0, 0.0])

@@ -274,7 +274,7 @@ class ComposedVLA(nn.Module):
         if self.config.flows:
             noise, time = _given(batch.noise, "noise"), _given(batch.time, "time")
             context, context_valid = self._trunk(batch, seen)
-            work = _at_least_fp32(self._dtype(self.action_head))
+            work = _at_least_fp32(self._dtype(cast(nn.Module, self.action_head)))
             point, velocity = flow_point(actions.to(work), noise.to(work), time.to(work))
             losses = (self._velocity(batch, point, time.to(work), context, context_valid, valid) - velocity) ** 2
         else:
@@ -327,7 +327,7 @@ class ComposedVLA(nn.Module):
             return self._decode_tokens(batch, seen)
         if self.config.flows:
             context, context_valid = self._trunk(batch, seen)
-            x = _given(batch.noise, "noise").to(_at_least_fp32(self._dtype(self.action_head)))
+            x = _given(batch.noise, "noise").to(_at_least_fp32(self._dtype(cast(nn.Module, self.action_head))))
             steps = self.config.action["steps"]
             every = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
             for step in range(steps):  # Euler from t = 1 (noise) to t = 0

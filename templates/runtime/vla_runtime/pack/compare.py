@@ -69,8 +69,8 @@ def verify_package(package: Path, checkpoint: Packable[Any], dtype: DType) -> di
 
 def tolerance_of(plan: dict[str, Any], dtype: DType) -> tuple[DType, float]:
     """The coarser of a package's dtype and the trainer's compute dtypes, and the difference that it explains."""
-    computed: list[DType] = [module["dtype"] for module in plan["pipeline"]["modules"]]
-    coarsest = max([dtype, *computed], key=lambda name: TOLERANCE[name])
+    dtypes: list[DType] = [dtype, *(module["dtype"] for module in plan["pipeline"]["modules"])]
+    coarsest = max(dtypes, key=lambda name: TOLERANCE[name])
     return coarsest, TOLERANCE[coarsest]
 
 

@@ -44,8 +44,8 @@ class Encoder(nn.Module):
 class PaddedPolicy(PreTrainedPolicy):
     """LeRobot's interface."""
 
-    config_class = PaddedConfig
-    name = "padded"
+    config_class = PaddedConfig  # type: ignore[assignment]
+    name = "padded"  # type: ignore[assignment]
 
     def __init__(self, config: PaddedConfig, **_: Any) -> None:
         super().__init__(config)
