@@ -48,7 +48,10 @@ export function normalised<M extends Readonly<Record<string, string>>>(
 /** A range (or std) below this share of a dimension's magnitude, at least of 1, is none: `CONSTANT` of the runtime's normaliser. */
 const CONSTANT = 1e-6
 
-/** Width of the range of each normalised dimension, where both statistics are there and finite; 0 for one that never changes. */
+/**
+ * Width of the range of each normalised dimension, where both statistics are there and finite; 0 for one that never changes, negative
+ * where they contradict each other.
+ */
 export function spans({ mode, statistics, uses }: Normalised): { dimension: number; span: number }[] {
   const [first, second] = NEEDED[mode]
   const low = statistics?.[first]
@@ -59,6 +62,6 @@ export function spans({ mode, statistics, uses }: Normalised): { dimension: numb
     if (upper === null || lower === null || lower === undefined || !uses(dimension)) return []
     const span = mode === 'meanStd' ? upper : upper - lower
     const magnitude = Math.max(1, Math.abs(mode === 'meanStd' ? lower : upper))
-    return [{ dimension, span: span <= CONSTANT * magnitude ? 0 : span }]
+    return [{ dimension, span: Math.abs(span) <= CONSTANT * magnitude ? 0 : span }]
   })
 }

@@ -43,7 +43,7 @@ export const constantDimension = defineRule({
   check(context) {
     if (context.plan.normalize.constant !== 'refuse') return
     normalised(context, (vector) => {
-      const still = spans(vector).flatMap(({ dimension, span }) => (span <= 0 ? [dimension] : []))
+      const still = spans(vector).flatMap(({ dimension, span }) => (span === 0 ? [dimension] : []))
       if (still.length === 0) return
       const text = dimensions(still)
       context.report({

@@ -46,7 +46,6 @@ export const statisticsContradict = defineRule({
       caption: 'No deviation is below zero.',
       code: `name: 'negative',`,
       lock: { datasets: { 'data/reach': { statistics: { 'observation.state': { std: [0.4, -0.4, 0.4, 0.4] } } } } },
-      also: ['VLA504'],
     },
   ],
   check(context) {

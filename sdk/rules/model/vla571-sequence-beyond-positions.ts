@@ -1,5 +1,5 @@
 import { defineRule } from '../rule.ts'
-import { actionTokens, observedTokens } from '../sequence.ts'
+import { actionTokens, expertTokens, observedTokens } from '../sequence.ts'
 
 export const sequenceBeyondPositions = defineRule({
   id: 'VLA571',
@@ -37,6 +37,10 @@ export const sequenceBeyondPositions = defineRule({
       caption: 'A prompt of two thousand tokens.',
       code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: causalLM({ config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 2, num_attention_heads: 4, max_position_embeddings: 512 } }), action: regression({ chunk: 8 }), promptTokens: 2_048 }),`,
     },
+    {
+      caption: 'An expert whose positions go on where the trunk ends.',
+      code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: causalLM({ config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 2, num_attention_heads: 4, max_position_embeddings: 104 } }), action: flowMatching({ attention: 'joint', hidden: 64, chunk: 8 }), promptTokens: 96 }),`,
+    },
   ],
   check({ plan, path, known, report }) {
     const { model } = plan
@@ -44,7 +48,7 @@ export const sequenceBeyondPositions = defineRule({
     const positions = known(model.language.config)['max_position_embeddings']
     if (typeof positions !== 'number') return
     const observed = observedTokens(model, known)
-    const actions = actionTokens(model, known)
+    const actions = actionTokens(model, known) + expertTokens(model, known)
     const length = observed + actions
     if (length <= positions) return
     const room = positions - (length - model.promptTokens)

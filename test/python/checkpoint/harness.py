@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -89,11 +89,10 @@ class Result:
 class Project:
     """One copy of the project in a folder of its own."""
 
-    def __init__(self, folder: Path, settings: Settings | None = None, *, overlay: str | None = None) -> None:
+    def __init__(self, folder: Path, settings: Settings | None = None, *, overlays: Sequence[str] = ()) -> None:
         self.folder = folder
-        for source in ("project", overlay):
-            if source is not None:
-                shutil.copytree(HERE / source, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+        for source in ("project", *overlays):
+            shutil.copytree(HERE / source, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
         self.settings = settings or Settings()
         self.rebuild()
         self.run = folder / "runs" / "kill-test"

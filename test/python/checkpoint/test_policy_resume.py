@@ -22,7 +22,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def policy_project(folder: Path, dataset: Path) -> Project:
-    project = Project(folder, overlay="policy")
+    project = Project(folder, overlays=("real", "policy"))
     shutil.copytree(dataset, folder / "dataset")
     for name in ("small_specs.py", "tiny.py"):
         shutil.copy(HERE.parent / "policies" / name, folder)

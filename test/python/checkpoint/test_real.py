@@ -23,7 +23,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def real_project(folder: Path, dataset: Path) -> Project:
-    project = Project(folder, overlay="real")
+    project = Project(folder, overlays=("real",))
     shutil.copytree(dataset, folder / "dataset")
     return project
 

@@ -126,7 +126,7 @@ def _make(spec: PolicySpec, config: Any, statistics: dict[str, dict[str, torch.T
         text = str(problem).strip()
         raise UserError(
             f"LeRobot cannot make the processors of {spec.type}: {text.splitlines()[0] if text else type(problem).__name__}. "
-            "If a tokenizer is missing here, name a local directory of it (tokenizer)."
+            "If a tokenizer is missing, fetch it into the hub's cache where there is a network: hf download <its name>."
         ) from problem
 
 
