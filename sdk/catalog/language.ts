@@ -110,7 +110,7 @@ export interface LanguageFacts {
 }
 
 /** More layers than any model has: a slip, whose parameters are not worth listing. */
-const MOST_LAYERS = 10_000
+export const MOST_LAYERS = 10_000
 
 /**
  * Describes a causal language model, or undefined where the catalog does not know its family or the config is not well-formed.

@@ -1,6 +1,7 @@
 /** Which VLA: an own one, composed of parts, or a published family. */
 import * as z from 'zod'
 
+import { MOST_LAYERS } from '../catalog/language.ts'
 import type { TimmArchitecture } from '../catalog/timm.ts'
 import type { CheckMask, TimmTraits, Traits } from './check.ts'
 import { jsonRecord, positive, text, type Json } from './common.ts'
@@ -465,9 +466,12 @@ const visionSchema: z.ZodType<Vision> = z.discriminatedUnion('kind', [
   }),
 ])
 
+/** What is listed block by block. */
+const layerCount = positive.max(MOST_LAYERS)
+
 const projectorSchema: z.ZodType<Projector> = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('linear') }),
-  z.strictObject({ kind: z.literal('mlp'), layers: positive }),
+  z.strictObject({ kind: z.literal('mlp'), layers: layerCount }),
   z.strictObject({ kind: z.literal('fusedMlp') }),
   z.strictObject({ kind: z.literal('spatialSoftArgmax'), points: positive }),
 ])
@@ -493,13 +497,13 @@ const regressionSchema = z.strictObject({
   kind: z.literal('regression'),
   chunk: positive,
   hidden: positive.exactOptional(),
-  blocks: positive.exactOptional(),
+  blocks: layerCount.exactOptional(),
 })
 const flowMatchingSchema = z.discriminatedUnion('attention', [
   z.strictObject({
     kind: z.literal('flowMatching'),
     attention: z.literal('cross').exactOptional(),
-    layers: positive,
+    layers: layerCount,
     hidden: positive,
     chunk: positive,
     heads: positive.exactOptional(),
@@ -511,7 +515,7 @@ const flowMatchingSchema = z.discriminatedUnion('attention', [
     hidden: positive,
     mlp: positive.exactOptional(),
     chunk: positive,
-    layers: positive.exactOptional(),
+    layers: layerCount.exactOptional(),
     heads: positive.exactOptional(),
     steps: positive.exactOptional(),
   }),

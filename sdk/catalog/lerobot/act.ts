@@ -21,6 +21,7 @@ import {
   boolean,
   choice,
   integer,
+  layerCount,
   managed,
   modes,
   number,
@@ -57,15 +58,15 @@ export const actFields = {
   /** Activation of the feed-forward layers. @default 'relu' */
   feedforward_activation: choice(['relu', 'gelu'], 'relu'),
   /** Layers of the encoder. @default 4 */
-  n_encoder_layers: integer(4),
+  n_encoder_layers: layerCount(4),
   /** Layers of the decoder. @default 1 */
-  n_decoder_layers: integer(1),
+  n_decoder_layers: layerCount(1),
   /** Train with a latent variable that encodes the demonstration's style. @default true */
   use_vae: boolean(true),
   /** Width of the latent variable. @default 32 */
   latent_dim: integer(32),
   /** Layers of the encoder of the latent variable. @default 4 */
-  n_vae_encoder_layers: integer(4),
+  n_vae_encoder_layers: layerCount(4),
   /** Weight exp(-c i) of older predictions for the same step at inference; asks for `n_action_steps` 1. @default null (off) */
   temporal_ensemble_coeff: numberOrNull(null),
   /** Dropout of the transformer. @default 0.1 */

@@ -3,6 +3,7 @@
  * A test holds every table equal to the fields of LeRobot's own configuration class.
  */
 import * as z from 'zod'
+import { MOST_LAYERS } from '../language.ts'
 
 /** A field of a configuration: what it may be, and what LeRobot fills in. */
 export interface Field<T = unknown> {
@@ -21,6 +22,8 @@ export type FieldOptions<F extends Fields> = { readonly [K in keyof F]?: F[K]['d
 
 // Made once: a schema for each of some two hundred fields would cost every command its start.
 const whole = z.number().int()
+const layered = whole.positive().max(MOST_LAYERS)
+const anyLayered = whole.max(MOST_LAYERS)
 const positive = whole.positive()
 const positiveOrNull = positive.nullable()
 const nonnegative = whole.nonnegative()
@@ -35,6 +38,10 @@ const rates = z.tuple([real, real])
 
 /** A whole number above zero. */
 export const integer = (value: number): Field<number> => ({ schema: positive, default: value })
+/** Layers of a stack, whose parameters are listed one by one. */
+export const layerCount = (value: number): Field<number> => ({ schema: layered, default: value })
+/** The same, where LeRobot gives zero and below a meaning of their own. */
+export const anyLayerCount = (value: number): Field<number> => ({ schema: anyLayered, default: value })
 /** A whole number above zero, or null. */
 export const integerOrNull = (value: number | null): Field<number | null> => ({
   schema: positiveOrNull,

@@ -20,6 +20,7 @@ import {
 } from './facts.ts'
 import {
   anyInteger,
+  anyLayerCount,
   boolean,
   choice,
   count,
@@ -112,9 +113,9 @@ export const smolvlaFields = {
   /** Instructions are padded to the longest of a batch, or to `tokenizer_max_length`. @default 'longest' */
   pad_language_to: choice(['longest', 'max_length'], 'longest'),
   /** Layers of the expert; 0 and below: as many as the language model has. @default -1 */
-  num_expert_layers: anyInteger(-1),
+  num_expert_layers: anyLayerCount(-1),
   /** Layers of the language model that are kept; 0 and below: all. @default 16 */
-  num_vlm_layers: anyInteger(16),
+  num_vlm_layers: anyLayerCount(16),
   /** With `cross_attn`, each so-many-th layer attends jointly; 0 and below: none does. @default 2 */
   self_attn_every_n_layers: anyInteger(2),
   /** Width of the expert as a share of the language model's. @default 0.75 */

@@ -20,6 +20,7 @@ import {
   choice,
   count,
   integer,
+  layerCount,
   integerOrNull,
   managed,
   modes,
@@ -104,7 +105,7 @@ export const xvlaFields = {
   /** Width of the transformer. @default 1024 */
   hidden_size: integer(1024),
   /** Layers of the transformer. @default 24 */
-  depth: integer(24),
+  depth: layerCount(24),
   /** Attention heads of the transformer. @default 16 */
   num_heads: integer(16),
   /** Hidden width of the feed-forward layers as a multiple of the width. @default 4 */

@@ -3,7 +3,7 @@
 import hooks  # pyright: ignore[reportMissingImports] - of the project that this one is laid over
 import torch
 from model import POLICY, build_model  # pyright: ignore[reportAttributeAccessIssue] - of this project
-from ready import preflight
+from ready import preflight  # pyright: ignore[reportMissingImports] - of the project that this one is laid over
 from vla_runtime.augment import Augmentation
 from vla_runtime.checkpoints import Checkpoints
 from vla_runtime.data import Dataset, holdout_loss
