@@ -1,5 +1,5 @@
-// `npm run demo:peer`, after `npm run demo:act`: the same policy on the same data, trained by `lerobot-train` on the same cores for as long
-// as our updates took, rolled out on the same seeds.
+// `npm run demo:peer`, after `npm run demo:act`: the same policy on the same data with the same optimizer and schedule, trained by
+// `lerobot-train` on the same cores for as long as our updates took, rolled out on the same seeds.
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
@@ -22,11 +22,19 @@ const flags = {
   'policy.type': model.type,
   ...Object.fromEntries(Object.entries(model.config).map(([field, value]) => [`policy.${field}`, value])),
   'policy.n_action_steps': evaluate.actionSteps,
-  'policy.optimizer_lr': lr,
-  'policy.optimizer_lr_backbone': lr,
-  'policy.optimizer_weight_decay': weightDecay,
   'policy.device': 'cpu',
   'policy.push_to_hub': false,
+  // The optimizer and the schedule of our run, not the preset of the policy.
+  use_policy_training_preset: false,
+  'optimizer.type': 'adamw',
+  'optimizer.lr': lr,
+  'optimizer.weight_decay': weightDecay,
+  'optimizer.grad_clip_norm': training.clip,
+  'scheduler.type': 'cosine_decay_with_warmup',
+  'scheduler.num_warmup_steps': training.schedule.warmup,
+  'scheduler.num_decay_steps': training.updates,
+  'scheduler.peak_lr': lr,
+  'scheduler.decay_lr': 0,
   batch_size: training.globalBatch,
   steps: 1_000_000, // it is stopped by the clock
   save_freq: 100,

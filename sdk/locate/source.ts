@@ -304,6 +304,9 @@ export class PipelineSource {
   }
 
   #argument(call: CallExpression, name: string, field: string, scope: Scope): Candidate[] {
+    const callee = call.getExpression()
+    // The name says the kind; whoever changes it changes the whole value, which is for no edit to do.
+    if (field === 'kind') return [{ value: callee, key: callee, scope: { ...scope, shared: true }, certain: true }]
     const signature: readonly Argument[] = CONSTRUCTORS[name] ?? []
     const candidates: Candidate[] = []
     for (const [index, argument] of call.getArguments().entries()) {

@@ -142,7 +142,9 @@ class DatasetResolver {
     )
     for (const camera of cameras) {
       const place = ['datasets', this.#index, 'cameras', camera]
-      const [ownFeature, sharedFeature] = [own[camera], shared[camera]]
+      const [ownFeature, sharedFeature] = [own, shared].map((of) =>
+        Object.hasOwn(of, camera) ? of[camera] : undefined,
+      )
       if (ownFeature !== undefined) {
         map[camera] = ownFeature
         this.#book.note(place, [...this.#entryPath, 'cameras', camera], 'declared', 'As declared for this dataset.')

@@ -266,7 +266,7 @@ function imageSizes(datasets: readonly PlanDataset[]): PolicyPlanModel['imageSiz
     if (!isKnown(cameraSizes)) return cameraSizes
     for (const [camera, feature] of Object.entries(cameras)) {
       const size = Object.hasOwn(cameraSizes, feature) ? cameraSizes[feature] : undefined
-      if (size !== undefined) sizes[camera] ??= size
+      if (size !== undefined && !Object.hasOwn(sizes, camera)) sizes[camera] = size
     }
   }
   return sizes

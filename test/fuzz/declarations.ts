@@ -4,6 +4,7 @@ import { policies } from '../../sdk/catalog/lerobot/index.ts'
 import { timmTable } from '../../sdk/catalog/timm.ts'
 import { policyTypes } from '../../sdk/declare/policies.ts'
 import type { Draw } from './draw.ts'
+import { copyOf } from './wild.ts'
 
 export type Data = Record<string, unknown>
 
@@ -140,7 +141,7 @@ function drawConfig(d: Draw, type: (typeof policyTypes)[number]): Data {
   const named = Object.entries(d.chance(0.9) ? fields : managed)
   return Object.fromEntries(
     d.some(named, d.int(0, 4)).map(([name, field]) => {
-      const value: unknown = field.default
+      const value: unknown = copyOf(field.default)
       if (typeof value !== 'number') return [name, value]
       return [name, d.pick([value, value * 2, Math.ceil(value / 2), value + 1, 0, 1])]
     }),

@@ -27,6 +27,10 @@ describe('names that every object has', () => {
   it.each(['__proto__', 'constructor', 'toString'])('kind: %s is a text', (kind) => {
     expect(said(`hardware: { kind: '${kind}' } as never`)).toEqual([`VLA003 hardware is ${kind}(...).`])
   })
+  it('a camera of a policy is called toString', () => {
+    const code = `model: xvla({ cameras: ['toString'] }), cameras: { toString: 'observation.image' }`
+    expect(() => found(code)).not.toThrow()
+  })
   it.each(['hasOwnProperty', 'toString'])('a camera of a policy reads %s', (feature) => {
     const code = `model: act({ cameras: ['front'], chunk: 8 }), cameras: { front: '${feature}' }`
     expect(found(code).map(({ id }) => id)).toContain('VLA502')
@@ -34,14 +38,32 @@ describe('names that every object has', () => {
 })
 
 describe('numbers', () => {
+  it('two rates that are too far apart to divide', () => {
+    const modules = `modules: { vision: { lr: 1e-320 }, projector: { lr: 1 }, language: { lr: 1 }, action: { lr: 1 } }`
+    expect(said(modules).filter((text) => text.startsWith('VLA203'))).toEqual([
+      "VLA203 The learning rate of 'projector' (1e+0) is over a million times that of 'vision' (1e-320).",
+    ])
+  })
+  it('a statistic that is not finite is no bound of the actions', () => {
+    const code = `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: trunk, action: tokens(), promptTokens: 96 }), normalize: { action: 'identity' }`
+    const lock = lockOf({ datasets: { 'data/reach': { statistics: { action: { max: [null, 1, 1, 1] } } } } })
+    expect(judge(pipelineText(code), lock).findings.map(({ id }) => id)).not.toContain('VLA515')
+  })
   it('-0 is 0', () => {
     const declaration = evaluate(pipelineText(training('lr: 1e-3, optimizer: adamw({ betas: [-0, 0.999] })')))
     const { declaration: read } = parseDeclaration(declaration)
     expect(Object.is(read?.training.optimizer?.betas?.[0], 0)).toBe(true)
   })
-  it('a hundred thousand layers are not listed', () => {
-    const language = `causalLM({ config: { model_type: 'llama', hidden_size: 128, num_attention_heads: 4, num_hidden_layers: 1_000_000_000 } })`
-    const model = `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: ${language}, action: regression({ chunk: 8 }) })`
+  const llama = `causalLM({ config: { model_type: 'llama', hidden_size: 128, num_attention_heads: 4, num_hidden_layers: 1_000_000_000 } })`
+  const own = (language: string, projector: string, action: string): string =>
+    `model: composed({ cameras: ['front'], vision: tower, projector: ${projector}, language: ${language}, action: ${action} })`
+  it.each([
+    own(llama, 'keyPoints', 'regression({ chunk: 8 })'),
+    own('trunk', 'keyPoints', 'regression({ chunk: 8, blocks: 7_000_000_000 })'),
+    own('trunk', 'keyPoints', 'flowMatching({ chunk: 8, hidden: 64, layers: 7_000_000_000 })'),
+    own('trunk', 'mlp({ layers: 7_000_000_000 })', 'regression({ chunk: 8 })'),
+    `model: act({ cameras: ['front'], chunk: 8, config: { n_encoder_layers: 7_000_000_000 } })`,
+  ])('a milliard layers are not listed: %s', (model) => {
     const before = process.cpuUsage()
     found(model)
     expect(process.cpuUsage(before).user).toBeLessThan(2e6)

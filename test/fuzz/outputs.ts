@@ -6,6 +6,7 @@ import type { EmitContext } from '../../sdk/emit/emitted.ts'
 import { PlanIncomplete } from '../../sdk/emit/project.ts'
 import type { DeclarationPath } from '../../sdk/finding/finding.ts'
 import * as vla from '../../sdk/index.ts'
+import { CONSTRUCTORS } from '../../sdk/locate/constructors.ts'
 import { locate } from '../../sdk/locate/locate.ts'
 import type { Diagnostic } from '../../sdk/locate/diagnostic.ts'
 import { vlaJson } from '../cli/io.ts'
@@ -53,9 +54,10 @@ function diagnosticProblems(diagnostic: Diagnostic, written: unknown, text: stri
   if (edits.some(({ start, end }) => start < 0 || end < start || end > text.length))
     problems.push('its fix edits beyond the file')
   if (problems.length > 0 || path.length === 0 || !exists(path, written)) return problems
-  if (!exact) return [`its place in a literal is not exact`]
   const shown = excerpt(text, diagnostic) ?? ''
   const key = String(path.at(-1))
+  if (!exact) return [`its place in a literal is not exact`]
+  if (key === 'kind' && Object.hasOwn(CONSTRUCTORS, shown)) return []
   if (at === 'key' && (shown === key || shown === JSON.stringify(key) || shown === `['${key}']`)) return []
   const value = valueAt(written, path)
   return sameText(evaluate(`${constants}\nreturn (${shown})`), value) ? [] : ['its place shows something else']

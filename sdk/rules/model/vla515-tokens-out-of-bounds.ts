@@ -67,8 +67,8 @@ normalize: { action: 'identity' },`,
         dataset.statistics,
       )
       const own = all[dataset.action]
-      const low = Math.min(...(own?.['min'] ?? []).map((value) => value ?? -Infinity))
-      const high = Math.max(...(own?.['max'] ?? []).map((value) => value ?? Infinity))
+      const low = Math.min(...(own?.['min'] ?? []).filter((value) => value !== null))
+      const high = Math.max(...(own?.['max'] ?? []).filter((value) => value !== null))
       if (low >= -1 && high <= 1) return
       report({
         message: 'raw',

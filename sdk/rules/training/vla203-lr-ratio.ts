@@ -6,6 +6,11 @@ const LIMIT = 50
 /** 1e-4 / 2e-6 is 50.000000000000007 in binary; exactly 50 is fine. */
 const TOLERANCE = 1e-9
 
+/** Two rates may be too far apart for their ratio to be a number. */
+function times(ratio: number): number | string {
+  return ratio < 1e6 ? Number(ratio.toPrecision(3)) : 'over a million'
+}
+
 export const lrRatio = defineRule({
   id: 'VLA203',
   name: 'lr-ratio',
@@ -72,7 +77,7 @@ export const lrRatio = defineRule({
         fastLr: rate(fast.lr),
         slow: slow.name,
         slowLr: rate(slow.lr),
-        ratio: Number((fast.lr / slow.lr).toPrecision(3)),
+        ratio: times(fast.lr / slow.lr),
       },
       fix: `Raise '${slow.name}' to at least ${rate(fast.lr / LIMIT)}, lower '${fast.name}' to at most ${rate(slow.lr * LIMIT)}, or freeze the slow module.`,
       related: [{ at: ['modules', fast.index, 'lr'], note: `the learning rate of '${fast.name}'` }],
