@@ -18,7 +18,10 @@ def module(path: Path) -> Any:
 
 
 if __name__ == "__main__":
+    sys.path.append(str(ROOT / "test/python/policies"))
     stock = module(ROOT / "templates/runtime/vla_runtime/pack/stock.py")
     job = stock.read_job(sys.argv[1])
-    with module(ROOT / "test/python/policies/tiny.py").small():
+    import tiny
+
+    with tiny.small():
         stock.main(*sys.argv[1:])

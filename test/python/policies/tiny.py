@@ -21,6 +21,7 @@ from lerobot.policies.smolvla.configuration_smolvla import SmolVLAConfig
 from lerobot.policies.smolvla.modeling_smolvla import SmolVLAPolicy
 from lerobot.policies.xvla.configuration_xvla import XVLAConfig
 from lerobot.policies.xvla.modeling_xvla import XVLAPolicy
+from small_pi import DEPTH, VOCABULARY, replacements
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     PreTrainedTokenizerFast,
@@ -32,9 +33,7 @@ from transformers import (
 
 CHUNK, ACTION, STATE, TOKENS, IMAGE = 6, 4, 3, 8, 32
 CAMERAS = ("front", "wrist")
-VOCABULARY = 300
 TYPES = ("pi0", "pi05", "smolvla", "xvla")
-DEPTH = 3
 
 
 def features(action: int = ACTION, state: int = STATE, image: int = IMAGE) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -44,36 +43,12 @@ def features(action: int = ACTION, state: int = STATE, image: int = IMAGE) -> tu
     return inputs, {"action": PolicyFeature(FeatureType.ACTION, (action,))}
 
 
-# pi0 and pi0.5
-
-
-def _gemma(variant: str) -> modeling_pi0.GemmaConfig:
-    width, inner = (32, 48) if variant == "gemma_2b" else (16, 32)
-    return modeling_pi0.GemmaConfig(width=width, depth=DEPTH, mlp_dim=inner, num_heads=8, num_kv_heads=1, head_dim=8)
-
-
 @contextlib.contextmanager
 def small() -> Iterator[None]:
     """Within: pi0 and pi0.5 are built small."""
     with contextlib.ExitStack() as stack:
         for module in (modeling_pi0, modeling_pi05):
-            multimodal = module.PaliGemmaForConditionalGenerationWithPiGemma
-            causal = module.PiGemmaForCausalLM
-
-            def build_multimodal(config: Any, multimodal: Any = multimodal) -> Any:
-                config.text_config.vocab_size = config._vocab_size = config.image_token_index = VOCABULARY
-                vision = config.vision_config
-                vision.hidden_size, vision.intermediate_size, vision.projection_dim = 24, 32, 32
-                vision.num_hidden_layers, vision.num_attention_heads, vision.patch_size = 2, 2, 16
-                return multimodal(config)
-
-            def build_causal(config: Any, causal: Any = causal) -> Any:
-                config.vocab_size = VOCABULARY
-                return causal(config)
-
-            stack.enter_context(patch.object(module, "get_gemma_config", _gemma))
-            stack.enter_context(patch.object(module, "PaliGemmaForConditionalGenerationWithPiGemma", build_multimodal))
-            stack.enter_context(patch.object(module, "PiGemmaForCausalLM", build_causal))
+            stack.enter_context(patch.multiple(module, **replacements(module, DEPTH)))
         yield
 
 
