@@ -54,6 +54,11 @@ export function preflightFile(project: Project): Document {
       )
     }
     for (const source of localWeights(project)) body.line(py`${check('weights')}(run, ${str(source)})`)
+    if (pipeline.model.family === 'lerobot')
+      body.line(
+        py`${use('vla_runtime.policies.processors', 'check_processors')}(run, ${use('model', 'POLICY')})`,
+        'tokenizers and base files are at hand',
+      )
     const bytes = checkpointBytes(pipeline)
     if (bytes !== undefined) {
       const { keep } = pipeline.checkpoint

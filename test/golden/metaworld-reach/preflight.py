@@ -3,7 +3,9 @@
 Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is yours.
 """
 
+from model import POLICY
 from vla_runtime import preflight as check
+from vla_runtime.policies.processors import check_processors
 from vla_runtime.run import Run
 
 
@@ -22,6 +24,7 @@ def preflight(run: Run) -> None:
         fps=80.0,
         fingerprint="af491db25d7a1fb39cb2bf27e7c87ee875110ffece36d7f0f2c373ddfcafee64",
     )
+    check_processors(run, POLICY)  # tokenizers and base files are at hand
     # 2 checkpoints that are kept and the one being written, 136 MiB each
     check.disk_space(run, bytes_needed=426_470_544)
     check.report(run)

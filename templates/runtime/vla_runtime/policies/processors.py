@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from lerobot.policies.factory import make_pre_post_processors
@@ -17,6 +17,9 @@ from ..errors import UserError
 from ..statistics import Constant, Mode, effective_statistics, read_statistics, recipe
 from ..weights import locate
 from .spec import ACTION, STATE, PolicySpec, policy_config
+
+if TYPE_CHECKING:
+    from ..run import Run
 
 Recipes = dict[str, dict[str, Any]]
 """Feature of the policy -> the arguments of `vla_runtime.modeling.normalize.normalizer`; JSON."""
@@ -63,6 +66,18 @@ def policy_processors(spec: PolicySpec, recipes: Recipes, *, device: str = "cpu"
             if isinstance(step, AbsoluteActionsProcessorStep):
                 step.relative_step = relative
     return before, after
+
+
+def check_processors(run: "Run", spec: PolicySpec) -> None:
+    """Notes on the run what keeps LeRobot from making the policy's processors: a tokenizer that this node does not have, a plugin
+    that fails to import. Statistics are for later: the dataset may still have to be fetched.
+    """
+    if run.local_rank != 0:
+        return
+    try:
+        _make(spec, policy_config(spec, device="cpu"), {})
+    except UserError as missing:
+        run.findings.append(str(missing))
 
 
 def policy_recipes(spec: PolicySpec, source: Source, *, constant: Constant) -> Recipes:
