@@ -73,6 +73,11 @@ export interface PolicyOptions<
    */
   readonly statistics?: 'dataset' | 'inherited'
   /**
+   * Directory of the tokenizer, for machines that cannot fetch it under the name that LeRobot has for it.
+   * @default LeRobot's name of it, from the hub or its cache
+   */
+  readonly tokenizer?: string
+  /**
    * What normalises the pictures of every camera before the policy sees them. `vla inspect` proposes LeRobot's.
    * @default as lerobot-train does it for this policy, or as the pretrained policy has it; otherwise it is to be said
    */
@@ -280,9 +285,17 @@ const shared = {
   padding: z.enum(['masked', 'counted']).exactOptional(),
   batchNorm: z.enum(['refuse', 'frozen']).exactOptional(),
   statistics: z.enum(['dataset', 'inherited']).exactOptional(),
+  tokenizer: text.exactOptional(),
   images: imageNormalization.exactOptional(),
   config: jsonRecord.exactOptional(),
 }
+
+/** What `import` takes. */
+const pythonPackage = z
+  .string()
+  .regex(/^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/, {
+    error: 'expected the name under which Python imports it, such as lerobot_policy_mine',
+  })
 
 const patterns = z.strictObject({
   parameters: z.array(text).min(1),
@@ -295,7 +308,7 @@ export const policySchemas = [
   z.strictObject({
     kind: z.literal('lerobotPolicy'),
     type: text,
-    plugin: text.exactOptional(),
+    plugin: pythonPackage.exactOptional(),
     modules: z.record(text, patterns).exactOptional(),
     ...shared,
   }),

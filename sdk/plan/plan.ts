@@ -129,6 +129,7 @@ const policyModel = z.strictObject({
   weights: z
     .strictObject({ source: z.string(), revision: z.string().nullable(), layout: z.literal('lerobot') })
     .nullable(),
+  tokenizer: z.string().nullable(), // directory of the tokenizer; null: LeRobot's own name of it
   chunk: known(positive), // actions per prediction
   observationSteps: known(positive), // frames of observation that it sees
   stateDim: known(count), // 0: no proprioception

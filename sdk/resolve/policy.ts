@@ -67,6 +67,9 @@ export function resolvePolicy(
         : { source: model.weights, revision: model.revision ?? null, layout: 'lerobot' as const },
       () => byDefault(null, 'LeRobot initialises it.'),
     ),
+    tokenizer: at.choose<string | null>('tokenizer', model.tokenizer, () =>
+      byDefault(null, "LeRobot's name of it, from the hub or its cache."),
+    ),
     chunk: facts?.chunk ?? model.chunk ?? unknown(`the catalog does not describe the policy '${type}'`),
     observationSteps:
       facts?.observationSteps ?? (typeof config['n_obs_steps'] === 'number' ? config['n_obs_steps'] : 1),

@@ -412,6 +412,8 @@ describe("a LeRobot policy's type and configuration", () => {
     expect(finding?.fixes).toMatchObject([{ label: "Use 'vqbet'" }])
     expect(only(named({ type: 'mine' }))?.fix).toContain('It has act, diffusion, ')
     expect(said(named({ type: 'mine', plugin: 'lerobot_policy_mine' }))).toEqual([])
+    for (const plugin of ['lerobot-policy-mine', '../mine', 'a b', 'mine.'])
+      expect(only(named({ type: 'mine', plugin }))).toMatchObject({ id: 'VLA003', path: ['model', 'plugin'] })
     // What the catalog does not describe has fields that nobody knows here.
     expect(said(named({ type: 'vqbet', config: { anything: 1 } }))).toEqual([])
   })

@@ -198,7 +198,7 @@ const pis: readonly Variant[] = [
   {
     name: 'pi05',
     imports: 'pi05, fsdp2',
-    model: `pi05({ cameras: ['front'], chunk: 6, config: { ${padded} } })`,
+    model: `pi05({ cameras: ['front'], chunk: 6, tokenizer: './words', config: { ${padded} } })`,
     rest: `normalize: { constant: 'pass' },
       modules: { language: { dtype: 'bf16' } },
       parallel: fsdp2({ shard: 'gradOp' }),`,

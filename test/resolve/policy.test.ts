@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { act, cpus, defineVLAPipeline, lerobotDataset, lerobotPolicy, pi05, type Declaration } from '../../sdk/index.ts'
 import type { Lock } from '../../sdk/lock/lock.ts'
 import { isKnown, type Plan, type PolicyPlanModel } from '../../sdk/plan/plan.ts'
+import { emit } from '../../sdk/emit/emit.ts'
+import { context, text } from '../emit/context.ts'
 import { dataset, lock, planOf } from './fixtures.ts'
 
 function declare(model: unknown, cameras: Record<string, string> = { front: 'observation.image' }): Declaration {
@@ -46,6 +48,17 @@ const pretrained: Lock = {
     },
   },
 }
+
+describe('the tokenizer', () => {
+  it('is a folder beside pipeline.ts, which the project finds from its own place', () => {
+    const cameras = { base_0_rgb: 'observation.image' }
+    const { plan } = planOf(declare(pi05({ cameras: ['base_0_rgb'], tokenizer: './words' }), cameras))
+    expect(modelOf(plan).tokenizer).toBe('./words')
+    const model = text(emit(plan, context), 'model.py')
+    expect(model).toContain('tokenizer="../../words"')
+    expect(modelOf(planOf(declare(pi05({ cameras: ['base_0_rgb'] }), cameras)).plan).tokenizer).toBeNull()
+  })
+})
 
 describe('what normalises the pictures', () => {
   it('is what the declaration says, of any policy', () => {

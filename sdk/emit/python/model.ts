@@ -81,6 +81,9 @@ function policy(document: Document, project: Project, model: PolicyPlanModel): v
         model.statistics === 'inherited'
           ? { keyword: 'statistics', value: str('inherited'), comment: at('statistics') }
           : undefined,
+        model.tokenizer === null
+          ? undefined
+          : { keyword: 'tokenizer', value: str(projectPath(project, model.tokenizer)), comment: at('tokenizer') },
         ...(model.weights === null
           ? []
           : [

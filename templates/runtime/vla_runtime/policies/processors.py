@@ -141,7 +141,8 @@ def _make(spec: PolicySpec, config: Any, statistics: dict[str, dict[str, torch.T
         text = str(problem).strip()
         raise UserError(
             f"LeRobot cannot make the processors of {spec.type}: {text.splitlines()[0] if text else type(problem).__name__}. "
-            "If a tokenizer is missing, fetch it into the hub's cache where there is a network: hf download <its name>."
+            "If a tokenizer is missing, fetch it into the hub's cache where there is a network (hf download <its name>), "
+            "or name its directory in the model: tokenizer: './folder'."
         ) from problem
 
 
