@@ -25,6 +25,7 @@ import { statisticsContradict } from './data/vla558-statistics-contradict.ts'
 import { outlierSetsTheScale } from './data/vla562-outlier-sets-the-scale.ts'
 import { scalesDiffer } from './data/vla563-scales-differ.ts'
 import { mixtureShareVanishes } from './data/vla567-mixture-share-vanishes.ts'
+import { datasetListedTwice } from './data/vla569-dataset-listed-twice.ts'
 import { recomputeWithoutBlocks } from './freezing/vla301-recompute-without-blocks.ts'
 import { ddpWithPhases } from './freezing/vla302-ddp-with-phases.ts'
 import { lastLayersBeyondBlocks } from './freezing/vla303-last-layers-beyond-blocks.ts'
@@ -226,6 +227,7 @@ export const rules: readonly Rule[] = [
   outlierSetsTheScale,
   scalesDiffer,
   mixtureShareVanishes,
+  datasetListedTwice,
   trunkHeadsDoNotDivide,
   sequenceBeyondPositions,
   parallelDecodingUnderCausalMask,
