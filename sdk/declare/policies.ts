@@ -12,15 +12,18 @@ import { jsonRecord, positive, text, type Json } from './common.ts'
 import { imageNormalization, type ImageNormalization } from './normalize.ts'
 import type { ModelShape } from './shape.ts'
 
-/** Patterns that say which parameters a module of a policy has. `vla inspect` proposes them. */
-export interface ModulePatterns {
+/**
+ * Patterns that say which parameters a module of a policy has. `vla inspect` proposes them. `Blocks`: the `blocks` as written, from which
+ * the compiler sees whether there are any.
+ */
+export interface ModulePatterns<Blocks = readonly string[]> {
   /** fnmatch patterns over parameter names. The modules of a policy partition its parameters. */
   readonly parameters: readonly string[]
   /**
    * Patterns over names of submodules: the repeated blocks, which become FSDP2 wrap units and recompute units.
    * @default none: the module is one unit
    */
-  readonly blocks?: readonly string[]
+  readonly blocks?: Blocks extends readonly string[] ? Blocks : readonly string[]
   /**
    * Patterns of parameters that never receive a gradient.
    * @default none
@@ -96,7 +99,7 @@ type WithCameras<Cameras extends readonly string[], F extends Fields> = PolicyOp
 
 export interface LerobotPolicyOptions<
   Cameras extends readonly string[] = readonly string[],
-  Modules extends Readonly<Record<string, ModulePatterns>> = Readonly<Record<string, ModulePatterns>>,
+  Modules = Readonly<Record<string, readonly string[]>>,
 > extends PolicyOptions<Cameras> {
   /** The policy's cameras: LeRobot's features are `observation.images.<camera>`. */
   readonly cameras: Cameras
@@ -110,7 +113,7 @@ export interface LerobotPolicyOptions<
   /** Actions per prediction. */
   readonly chunk: number
   /** The modules by name, a partition of the policy's parameters. */
-  readonly modules: Modules & { readonly [Name in keyof Modules]: ModulePatterns }
+  readonly modules: { readonly [Name in keyof Modules]: ModulePatterns<Modules[Name]> }
 }
 
 /** A policy of the catalog, by the constructor that made it. */
@@ -253,17 +256,13 @@ export function xvla<const Cameras extends readonly string[] = readonly ['image'
   return policy('xvla', options)
 }
 
-/** Whether the patterns name blocks; `boolean` where the compiler cannot know. */
-type HasBlocks<Patterns> = 'blocks' extends keyof Patterns
-  ? Patterns extends { readonly blocks: readonly [] }
-    ? false
-    : boolean
-  : false
+/** Whether a module has blocks, by its `blocks` as written; `boolean` where the compiler cannot know. */
+type HasBlocks<Blocks> = [Blocks] extends [readonly []] ? false : [Blocks] extends [readonly string[]] ? boolean : false
 
 /** Any policy that LeRobot knows, or that a `lerobot_policy_*` plugin registers. `vla inspect` proposes the modules. */
 export function lerobotPolicy<
   const Cameras extends readonly string[],
-  const Modules extends Readonly<Record<string, ModulePatterns>>,
+  const Modules extends Readonly<Record<string, unknown>>,
 >(
   options: LerobotPolicyOptions<Cameras, Modules>,
 ): NamedPolicy &
@@ -273,7 +272,8 @@ export function lerobotPolicy<
     { readonly [Name in keyof Modules]: { readonly blocks: HasBlocks<Modules[Name]>; readonly linears: boolean } },
     'lerobot'
   > {
-  return { kind: 'lerobotPolicy', ...options }
+  // What stands in `blocks` is known literally here, and a list there.
+  return { kind: 'lerobotPolicy', ...(options as LerobotPolicyOptions<Cameras>) }
 }
 
 const shared = {
@@ -291,11 +291,9 @@ const shared = {
 }
 
 /** What `import` takes. */
-const pythonPackage = z
-  .string()
-  .regex(/^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/, {
-    error: 'expected the name under which Python imports it, such as lerobot_policy_mine',
-  })
+const pythonPackage = z.string().regex(/^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/, {
+  error: 'expected the name under which Python imports it, such as lerobot_policy_mine',
+})
 
 const patterns = z.strictObject({
   parameters: z.array(text).min(1),
