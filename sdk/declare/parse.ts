@@ -65,6 +65,11 @@ export function parseDeclaration(value: unknown): Parsed {
       broken: [[]],
     }
   }
+  // A config holds any JSON: what stands in a list for an item that is none would be read as the user's own.
+  for (const { path } of findings) {
+    const list = path.findIndex((step) => typeof step === 'number')
+    if (list > 0 && path.slice(0, list).includes('config')) prune(plain, path.slice(0, list))
+  }
   // Names first: reading takes apart what is broken.
   const names = nameFindings(plain)
   const unreadable = findings.map(({ path }) => path)

@@ -37,7 +37,24 @@ describe('names that every object has', () => {
   })
 })
 
+describe('what is no JSON in a list of a config', () => {
+  it('is one finding', () => {
+    const config = `{ resize_imgs_with_padding: [new Set() as never, 512] }`
+    expect(
+      said(`model: smolvla({ cameras: ['front'], config: ${config} })`).filter((text) => !/^VLA0[29]/.test(text)),
+    ).toEqual(['VLA003 model.config.resize_imgs_with_padding[0] is an object, which is not plain data.'])
+  })
+})
+
 describe('numbers', () => {
+  it('the shares of two weights whose sum is none', () => {
+    const of = (weight: string): string =>
+      `{ from: lerobotDataset({ root: 'data/reach', name: 'w${weight.length}' }), weight: ${weight} }`
+    const [twice] = said(`data: [${of('3')}, ${of('1e308')}, ${of('1.0e308')}]`).filter((text) =>
+      text.startsWith('VLA569'),
+    )
+    expect(twice).not.toContain('Infinity')
+  })
   it('two rates that are too far apart to divide', () => {
     const modules = `modules: { vision: { lr: 1e-320 }, projector: { lr: 1 }, language: { lr: 1 }, action: { lr: 1 } }`
     expect(said(modules).filter((text) => text.startsWith('VLA203'))).toEqual([

@@ -57,7 +57,7 @@ export const datasetListedTwice = defineRule({
           data: {
             dataset: dataset.name,
             other: other.name,
-            share: `${((100 * (dataset.weight + other.weight)) / total).toFixed(0)} %`,
+            share: `${(100 * (dataset.weight / total + other.weight / total)).toFixed(0)} %`,
           },
           related,
         })
