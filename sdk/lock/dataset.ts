@@ -13,7 +13,8 @@ export type DatasetProblem =
   | { readonly kind: 'unreadable'; readonly file: string; readonly what: string }
 
 /** Columns that LeRobot adds to every dataset. */
-const automatic = new Set(['timestamp', 'frame_index', 'episode_index', 'index', 'task_index'])
+/** Columns that LeRobot writes by itself; of the two that show the clock the statistics are kept. */
+const automatic = new Set(['episode_index', 'index', 'task_index'])
 
 /**
  * Reads `meta/info.json` and `meta/stats.json` and looks at the ends of every Parquet file (a recording that was never finalised

@@ -129,6 +129,7 @@ const policyModel = z.strictObject({
   weights: z
     .strictObject({ source: z.string(), revision: z.string().nullable(), layout: z.literal('lerobot') })
     .nullable(),
+  pretrainedWidths: known(z.strictObject({ state: positive.nullable(), action: positive.nullable() }).nullable()), // that the weights pad to; null: no weights, or they do not say
   tokenizer: z.string().nullable(), // directory of the tokenizer; null: LeRobot's own name of it
   chunk: known(positive), // actions per prediction
   observationSteps: known(positive), // frames of observation that it sees
@@ -163,6 +164,7 @@ const dataset = z.strictObject({
   actionDim: known(positive),
   cameraSizes: known(z.record(z.string(), z.tuple([positive, positive]))), // dataset feature -> [height, width] in pixels
   video: known(z.boolean()),
+  clock: known(z.strictObject({ timestampMax: z.number(), frameIndexMax: z.number() }).nullable()), // of the longest episode: seconds, and frames from 0
   /** feature -> statistic -> values, one per dimension (action and state only); null: not a finite number in the dataset. */
   statistics: known(z.record(z.string(), z.record(z.string(), z.array(z.number().nullable())))),
   fingerprint: known(z.string()), // sha256 over the dataset's meta files, as the lock saw them

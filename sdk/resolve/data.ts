@@ -101,6 +101,7 @@ class DatasetResolver {
       actionDim: this.#width('actionDim', action, 'action'),
       cameraSizes: this.#fromLock('cameraSizes', cameraSizes),
       video: this.#fromLock('video', (locked) => Object.values(locked.features).some(({ dtype }) => dtype === 'video')),
+      clock: this.#fromLock('clock', clock),
       statistics: this.#statistics(state === null ? [action] : [state, action]),
       fingerprint: this.#fromLock('fingerprint', (locked) => locked.fingerprint),
     }
@@ -260,6 +261,7 @@ function optionOf(field: string): string {
     stateDim: 'state',
     actionDim: 'action',
     selected: 'episodes',
+    clock: 'root',
     statistics: 'root',
     fps: 'root',
   }
@@ -288,6 +290,14 @@ function obviousFeature(
     return { value: only, from: 'lock', reason: 'The model has one camera and the dataset has one.' }
   }
   return undefined
+}
+
+/** The longest episode by its last timestamp and by its last frame, where the statistics of the dataset say both. */
+function clock({ statistics }: DatasetEntry): { timestampMax: number; frameIndexMax: number } | null {
+  const [timestampMax, frameIndexMax] = ['timestamp', 'frame_index'].map((column) =>
+    Object.hasOwn(statistics, column) ? statistics[column]?.['max']?.[0] : undefined,
+  )
+  return typeof timestampMax === 'number' && typeof frameIndexMax === 'number' ? { timestampMax, frameIndexMax } : null
 }
 
 /** Height and width of every camera, whichever order the dataset stores them in. */

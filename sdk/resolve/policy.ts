@@ -67,6 +67,7 @@ export function resolvePolicy(
         : { source: model.weights, revision: model.revision ?? null, layout: 'lerobot' as const },
       () => byDefault(null, 'LeRobot initialises it.'),
     ),
+    pretrainedWidths: at.take('pretrainedWidths', pretrainedWidths(model, lock)),
     tokenizer: at.choose<string | null>('tokenizer', model.tokenizer, () =>
       byDefault(null, "LeRobot's name of it, from the hub or its cache."),
     ),
@@ -249,6 +250,20 @@ function pretrainedConfig(
   const message = `The weights at '${model.weights}' are of a model of type '${of}', and this is '${type}'.`
   book.findings.push(lockFinding('VLA024', ['model', 'weights'], message, fix))
   return undefined
+}
+
+/** The widths that pretrained weights pad states and actions to. */
+function pretrainedWidths(model: PolicyModel, lock: Lock | undefined): Choice<PolicyPlanModel['pretrainedWidths']> {
+  if (model.weights === undefined) return byDefault(null, 'Nothing pretrained.')
+  const locked = lockedWeights(lock, model.weights, model.revision)
+  if (locked === undefined)
+    return derived(unknown(`the lock does not know the weights at '${model.weights}'`), 'Not known.')
+  const width = (field: string): number | null => {
+    const value = locked.config?.[field]
+    return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null
+  }
+  const value = { state: width('max_state_dim'), action: width('max_action_dim') }
+  return { value, from: 'lock', reason: "The pretrained policy's configuration." }
 }
 
 /** The names of the action's dimensions, where every dataset has the same. */

@@ -18,6 +18,7 @@ import { tinyQuantileSpan } from './data/vla509-tiny-quantile-span.ts'
 import { cameraUsedTwice } from './data/vla517-camera-used-twice.ts'
 import { actionMaskLength } from './data/vla518-action-mask-length.ts'
 import { datasetNamedTwice } from './data/vla521-dataset-named-twice.ts'
+import { timestampsOffTheRate } from './data/vla550-timestamps-off-the-rate.ts'
 import { episodeNamedTwice } from './data/vla551-episode-named-twice.ts'
 import { stateIsAction } from './data/vla552-state-is-action.ts'
 import { statisticOfOtherWidth } from './data/vla557-statistic-of-other-width.ts'
@@ -90,6 +91,9 @@ import { cameraLeftOut } from './policies/vla534-camera-left-out.ts'
 import { imagesNotSaid } from './policies/vla535-images-not-said.ts'
 import { relativeJointsUnknown } from './policies/vla536-relative-joints-unknown.ts'
 import { policyFetchesCode } from './policies/vla537-policy-fetches-code.ts'
+import { paddedWidthOfWeights } from './policies/vla541-padded-width-of-weights.ts'
+import { relativeBeyondState } from './policies/vla542-relative-beyond-state.ts'
+import { relativeTwice } from './policies/vla543-relative-twice.ts'
 import { stateOutsideBins } from './policies/vla545-state-outside-bins.ts'
 import { cameraOrderOfWeights } from './policies/vla547-camera-order-of-weights.ts'
 import { moreCamerasThanPublished } from './policies/vla548-more-cameras-than-published.ts'
@@ -216,10 +220,14 @@ export const rules: readonly Rule[] = [
   imagesNotSaid,
   relativeJointsUnknown,
   policyFetchesCode,
+  paddedWidthOfWeights,
+  relativeBeyondState,
+  relativeTwice,
   stateOutsideBins,
   cameraOrderOfWeights,
   moreCamerasThanPublished,
   pluginNotFoundByLerobot,
+  timestampsOffTheRate,
   episodeNamedTwice,
   stateIsAction,
   statisticOfOtherWidth,

@@ -115,6 +115,7 @@ function small(): ComposedPipeline {
         actionDim: 4,
         cameraSizes: { 'observation.image': [64, 64] },
         video: false,
+        clock: { timestampMax: 1.25, frameIndexMax: 100 },
         statistics: {},
         fingerprint: 'f'.repeat(64),
       },

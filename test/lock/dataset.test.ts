@@ -31,7 +31,7 @@ describe('readDataset', () => {
       names: ['height', 'width', 'channels'],
     })
     expect(entry?.features.action?.names).toEqual(['x', 'y', 'z', 'gripper'])
-    expect(Object.keys(entry?.statistics ?? {}).sort()).toEqual(['action', 'observation.state'])
+    expect(Object.keys(entry?.statistics ?? {}).sort()).toEqual(['action', 'observation.state', 'timestamp'])
     expect(entry?.statistics.action).toEqual({
       min: [-1, 0, 1, 2],
       max: [1, 2, 3, 4],

@@ -2,7 +2,7 @@
 
     python evaluate.py [--package packages/lerobot] [--ablate image|instruction|action] [--episodes 50]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan dd67b1b2). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime.errors import run_or_explain

@@ -1,7 +1,7 @@
 """The architecture: the LeRobot policy act.
 
 train.py, pack.py, evaluate.py and the packages build the model from here.
-Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan dd67b1b2). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from lerobot.policies.pretrained import PreTrainedPolicy

@@ -3,7 +3,7 @@ trainer's.
 
     python pack.py [--checkpoint runs/metaworld-reach/checkpoints/step-00002400] [--out packages]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan dd67b1b2). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from model import POLICY, build_model

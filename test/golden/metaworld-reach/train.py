@@ -1,6 +1,6 @@
 """metaworld-reach: the LeRobot policy act on reach; 2 CPU processes, DDP.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan dd67b1b2). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """The architecture: OpenVLA (action tokens).
 
 train.py, pack.py, evaluate.py and the packages build the model from here.
-Written by `vla build` 0.1.0 from pipeline.ts (plan 2b8d4731). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan eb923a39). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig

@@ -3,7 +3,7 @@ trainer's.
 
     python pack.py [--checkpoint runs/openvla-bridge/checkpoints/step-00050000] [--out packages]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 2b8d4731). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan eb923a39). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from model import build_model

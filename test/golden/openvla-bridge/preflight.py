@@ -1,6 +1,6 @@
 """Checks that could only be made on the target. train.py runs them before anything is allocated on a device.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 2b8d4731). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan eb923a39). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime import preflight as check

@@ -1,6 +1,6 @@
 """openvla-bridge: OpenVLA (action tokens) on bridge; 8 x H100-SXM-80GB, FSDP2, fully sharded.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 2b8d4731). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan eb923a39). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 import torch

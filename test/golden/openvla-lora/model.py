@@ -1,7 +1,7 @@
 """The architecture: OpenVLA (action tokens).
 
 train.py, pack.py, evaluate.py and the packages build the model from here.
-Written by `vla build` 0.1.0 from pipeline.ts (plan 829c4599). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan c2952b3b). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig

@@ -3,7 +3,7 @@ trainer's.
 
     python pack.py [--checkpoint runs/openvla-lora/checkpoints/step-00020000] [--out packages]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 829c4599). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan c2952b3b). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from model import build_model

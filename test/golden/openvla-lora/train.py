@@ -1,6 +1,6 @@
 """openvla-lora: OpenVLA (action tokens) on kitchen; 4 x A100-SXM-80GB, DDP.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 829c4599). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan c2952b3b). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 import torch

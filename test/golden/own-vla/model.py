@@ -2,7 +2,7 @@
 Qwen/Qwen2.5-0.5B, flow matching).
 
 train.py, pack.py, evaluate.py and the packages build the model from here.
-Written by `vla build` 0.1.0 from pipeline.ts (plan 19edd33b). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 84804671). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig

@@ -3,7 +3,7 @@ trainer's.
 
     python pack.py [--checkpoint runs/own-vla/checkpoints/step-00050000] [--out packages]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 19edd33b). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 84804671). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from model import build_model

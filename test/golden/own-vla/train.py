@@ -1,7 +1,7 @@
 """own-vla: a composed VLA (vit_large_patch14_reg4_dinov2.lvd142m + vit_so400m_patch14_siglip_224, Qwen/Qwen2.5-0.5B,
 flow matching) on arm_a and arm_b; 2 nodes of 8 x H100-SXM-80GB, FSDP2, gradients and optimizer sharded.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan 19edd33b). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 84804671). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 import torch

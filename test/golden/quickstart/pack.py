@@ -3,7 +3,7 @@ trainer's.
 
     python pack.py [--checkpoint runs/quickstart/checkpoints/step-00000600] [--out packages]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan ea04ae38). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 4644000a). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from model import build_model

@@ -1,6 +1,6 @@
 """quickstart: a composed VLA (test_convnext, llama, L1 regression) on metaworld; 2 CPU processes, FSDP2, fully sharded.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan ea04ae38). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan 4644000a). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """The architecture: a composed VLA (test_convnext, llama, L1 regression).
 
 train.py, pack.py, evaluate.py and the packages build the model from here.
-Written by `vla build` 0.1.0 from pipeline.ts (plan fdef0831). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan c2bed236). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from vla_runtime.modeling.composed import ComposedVLA, VLAConfig

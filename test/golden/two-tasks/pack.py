@@ -3,7 +3,7 @@ trainer's.
 
     python pack.py [--checkpoint runs/two-tasks/checkpoints/step-00007000] [--out packages]
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan fdef0831). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan c2bed236). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 from model import build_model

@@ -1,6 +1,6 @@
 """two-tasks: a composed VLA (test_convnext, llama, L1 regression) on two-tasks; 2 CPU processes, FSDP2, fully sharded.
 
-Written by `vla build` 0.1.0 from pipeline.ts (plan fdef0831). Change pipeline.ts and build again; hooks.py is yours.
+Written by `vla build` 0.1.0 from pipeline.ts (plan c2bed236). Change pipeline.ts and build again; hooks.py is yours.
 """
 
 import torch

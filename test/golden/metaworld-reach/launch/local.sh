@@ -2,7 +2,7 @@
 # Trains on this machine with 2 processes. Started again, it resumes from the newest complete checkpoint in
 # runs/metaworld-reach.
 #
-# Written by `vla build` 0.1.0 from pipeline.ts (plan 3af234a3). Change pipeline.ts and build again; hooks.py is
+# Written by `vla build` 0.1.0 from pipeline.ts (plan dd67b1b2). Change pipeline.ts and build again; hooks.py is
 # yours.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -2,7 +2,7 @@
 # Trains on this machine with 8 processes. Started again, it resumes from the newest complete checkpoint in
 # runs/openvla-bridge.
 #
-# Written by `vla build` 0.1.0 from pipeline.ts (plan 2b8d4731). Change pipeline.ts and build again; hooks.py is
+# Written by `vla build` 0.1.0 from pipeline.ts (plan eb923a39). Change pipeline.ts and build again; hooks.py is
 # yours.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -2,7 +2,7 @@
 # Trains on this machine with 4 processes. Started again, it resumes from the newest complete checkpoint in
 # runs/openvla-lora.
 #
-# Written by `vla build` 0.1.0 from pipeline.ts (plan 829c4599). Change pipeline.ts and build again; hooks.py is
+# Written by `vla build` 0.1.0 from pipeline.ts (plan c2952b3b). Change pipeline.ts and build again; hooks.py is
 # yours.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

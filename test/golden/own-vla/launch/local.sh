@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains on 2 nodes. Start it on each of them with the first one's address: HEAD=node0 launch/local.sh
 #
-# Written by `vla build` 0.1.0 from pipeline.ts (plan 19edd33b). Change pipeline.ts and build again; hooks.py is
+# Written by `vla build` 0.1.0 from pipeline.ts (plan 84804671). Change pipeline.ts and build again; hooks.py is
 # yours.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
