@@ -5,7 +5,6 @@ type Row = ReportRow | PeerRow
 
 const MEANING = {
   caught: 'a rule finds it before launch',
-  planned: 'a rule is designed and not written yet',
   impossible: 'what is emitted cannot do it, which a test shows',
   waits: 'for a technique that a declaration cannot express yet',
   'not visible': 'nothing in a declaration shows it',
@@ -50,8 +49,6 @@ function how(row: Row): string {
   switch (row.state) {
     case 'caught':
       return `[${row.rule}](${row.rule}.md)`
-    case 'planned':
-      return row.rule
     case 'impossible':
       return `${cell(row.by)} \`${row.shown.file}\`: ${cell(row.shown.name)}`
     case 'waits':
