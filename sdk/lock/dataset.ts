@@ -1,9 +1,10 @@
 /** Reads a LeRobot v3 dataset's metadata from its folder, without Python. */
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../plan/canonical.ts'
-import { isRecord, readingFailed, readJsonObject, Unreadable } from './json.ts'
+import { isRecord, readJsonObject, Unreadable } from './json.ts'
 import type { DatasetEntry } from './lock.ts'
+import { parquetRows } from './parquet.ts'
 
 /** Something wrong with a dataset's folder. */
 export type DatasetProblem =
@@ -11,14 +12,20 @@ export type DatasetProblem =
   | { readonly kind: 'otherVersion'; readonly version: string }
   | { readonly kind: 'empty' }
   | { readonly kind: 'unreadable'; readonly file: string; readonly what: string }
+  /** The Parquet files of a folder hold other rows than info.json says. */
+  | {
+      readonly kind: 'rows'
+      readonly folder: string
+      readonly rows: number
+      readonly of: string
+      readonly said: number
+    }
 
-/** Columns that LeRobot adds to every dataset. */
 /** Columns that LeRobot writes by itself; of the two that show the clock the statistics are kept. */
 const automatic = new Set(['episode_index', 'index', 'task_index'])
 
 /**
- * Reads `meta/info.json` and `meta/stats.json` and looks at the ends of every Parquet file (a recording that was never finalised
- * lacks the footer). Whatever is wrong comes back as a problem; what could be read comes back all the same.
+ * Reads `meta/info.json` and `meta/stats.json` and the footer of every Parquet file (a recording that was never finalised lacks it). Whatever is wrong comes back as a problem; what could be read comes back all the same.
  *
  * @param folder - absolute
  */
@@ -119,51 +126,31 @@ function statisticsOf(stats: Record<string, unknown>, features: DatasetEntry['fe
   return read
 }
 
-/** Parquet files without their magic bytes, and folders that should hold files and hold none. */
+/** Parquet files without a footer, folders that should hold files and hold none, and rows that are not what info.json says. */
 function tornFiles(folder: string, described: Described): DatasetProblem[] {
   const problems: DatasetProblem[] = []
   const cameras = Object.entries(described.features).filter(([, feature]) => feature.dtype === 'video')
-  for (const part of ['data', 'meta/episodes', 'meta/tasks.parquet']) {
-    const files = part.endsWith('.parquet') ? [part] : filesBelow(folder, part, '.parquet')
+  for (const [part, of, said] of [
+    ['data', 'frames', described.frames],
+    ['meta/episodes', 'episodes', described.episodes],
+  ] as const) {
+    const files = filesBelow(folder, part, '.parquet')
     if (files.length === 0) problems.push({ kind: 'unreadable', file: `${part}/`, what: 'it holds no Parquet file' })
-    for (const file of files) {
-      attempt(problems, () => {
-        checkParquet(join(folder, file), file)
-      })
-    }
+    const rows = files.map((file) => attempt(problems, () => parquetRows(join(folder, file), file)))
+    const sum = rows.reduce<number | undefined>(
+      (total, each) => (total === undefined || each === undefined ? undefined : total + each),
+      0,
+    )
+    if (files.length > 0 && sum !== undefined && sum !== said)
+      problems.push({ kind: 'rows', folder: `${part}/`, rows: sum, of, said })
   }
+  attempt(problems, () => parquetRows(join(folder, 'meta/tasks.parquet'), 'meta/tasks.parquet'))
   for (const [camera] of cameras) {
     const part = `videos/${camera}`
     if (filesBelow(folder, part, '.mp4').length === 0)
       problems.push({ kind: 'unreadable', file: `${part}/`, what: 'it holds no video' })
   }
   return problems
-}
-
-/** @throws {Unreadable} when the file does not begin and end as a Parquet file does */
-function checkParquet(path: string, file: string): void {
-  let descriptor: number
-  try {
-    descriptor = openSync(path, 'r')
-  } catch (error) {
-    throw new Unreadable(file, readingFailed(error))
-  }
-  try {
-    const size = fstatSync(descriptor).size
-    const ends = Buffer.alloc(8)
-    if (size < 12 || readSync(descriptor, ends, 0, 4, 0) !== 4 || readSync(descriptor, ends, 4, 4, size - 4) !== 4) {
-      throw new Unreadable(file, `it is cut off (${size} bytes)`)
-    }
-    if (ends.toString('latin1', 0, 4) !== 'PAR1') throw new Unreadable(file, 'it is not a Parquet file')
-    if (ends.toString('latin1', 4) !== 'PAR1') {
-      throw new Unreadable(
-        file,
-        'its Parquet footer is missing: the recording was not finalised, or the file was cut off',
-      )
-    }
-  } finally {
-    closeSync(descriptor)
-  }
 }
 
 /** Files with an extension in `part` and its `chunk-*` folders, sorted, relative to `folder`. */

@@ -254,6 +254,13 @@ function datasetFinding(problem: DatasetProblem, { path, repo }: DeclaredDataset
         `The dataset at '${root}' has no episodes.`,
         'Record at least one episode, then run `vla lock`.',
       )
+    case 'rows':
+      return lockFinding(
+        'VLA021',
+        at,
+        `The dataset at '${root}' is not whole: the files in ${problem.folder} hold ${String(problem.rows)} ${problem.of}, meta/info.json says ${String(problem.said)}.`,
+        'Copy the files that are missing, or take the folder anew from where it is whole.',
+      )
     case 'unreadable':
       return lockFinding(
         'VLA021',

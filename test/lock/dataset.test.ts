@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readDataset } from '../../sdk/lock/dataset.ts'
 import { features, info, parquet, stats, temporaryFolder, writeDataset } from './fixtures.ts'
@@ -108,7 +109,7 @@ describe('readDataset', () => {
   it.each([
     [
       'data/chunk-000/file-001.parquet',
-      parquet.subarray(0, -3),
+      parquet(100).subarray(0, -3),
       'its Parquet footer is missing: the recording was not finalised, or the file was cut off',
     ],
     ['data/chunk-000/file-000.parquet', Buffer.from('PAR1'), 'it is cut off (4 bytes)'],
@@ -120,6 +121,41 @@ describe('readDataset', () => {
     const { entry, problems } = problemsOf({ [file]: content })
     expect(problems).toEqual([{ kind: 'unreadable', file, what }])
     expect(entry?.frames).toBe(400)
+  })
+
+  it.each([
+    ['data/chunk-000/file-001.parquet', null, { folder: 'data/', rows: 300, of: 'frames', said: 400 }],
+    ['data/chunk-000/file-001.parquet', parquet(99), { folder: 'data/', rows: 399, of: 'frames', said: 400 }],
+    [
+      'meta/episodes/chunk-000/file-000.parquet',
+      parquet(2_000_000),
+      { folder: 'meta/episodes/', rows: 2_000_000, of: 'episodes', said: 20 },
+    ],
+  ])('counts the rows of its files: %s', (file, content, problem) => {
+    expect(problemsOf({ [file]: content }).problems).toEqual([{ kind: 'rows', ...problem }])
+  })
+
+  it('says of a footer that is no footer what it is, whatever its bytes', () => {
+    const whole = parquet(100)
+    fc.assert(
+      fc.property(fc.integer({ min: 4, max: whole.length - 5 }), fc.integer({ min: 1, max: 255 }), (at, by) => {
+        const damaged = Buffer.from(whole)
+        damaged[at] = (damaged[at] ?? 0) ^ by
+        for (const problem of problemsOf({ 'data/chunk-000/file-001.parquet': damaged }).problems)
+          expect(['rows', 'unreadable']).toContain(problem.kind)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('does not go down a footer that is nested without end', () => {
+    const nested = Buffer.alloc(100_000, 0x1c)
+    const length = Buffer.alloc(4)
+    length.writeUInt32LE(nested.length)
+    const file = Buffer.concat([Buffer.from('PAR1'), nested, length, Buffer.from('PAR1')])
+    expect(problemsOf({ 'data/chunk-000/file-001.parquet': file }).problems).toMatchObject([
+      { kind: 'unreadable', what: 'its Parquet footer cannot be read: the file was changed or damaged' },
+    ])
   })
 
   it('misses data files and videos', () => {

@@ -77,18 +77,27 @@ export function stats(): Record<string, unknown> {
   }
 }
 
-/** The least that passes for a Parquet file from outside. */
-export const parquet = Buffer.from('PAR1....some columns....PAR1', 'latin1')
+/** A Parquet file without columns, of some rows: its footer in Thrift's compact protocol. */
+export function parquet(rows: number): Buffer {
+  const count: number[] = []
+  for (let left = 2 * rows; ; left = Math.floor(left / 128)) {
+    count.push(left < 128 ? left : (left % 128) + 128)
+    if (left < 128) break
+  }
+  // version 1; a schema with the root 's' alone; num_rows; no row group
+  const metadata = [0x15, 0x02, 0x19, 0x1c, 0x48, 0x01, 0x73, 0x15, 0x00, 0x00, 0x16, ...count, 0x19, 0x0c, 0x00]
+  return Buffer.concat([Buffer.from('PAR1'), Buffer.from([...metadata, metadata.length, 0, 0, 0]), Buffer.from('PAR1')])
+}
 
 /** A whole dataset. Replace a file by its path; `null` leaves it out. */
 export function writeDataset(folder: string, replaced: Record<string, string | Uint8Array | null> = {}): void {
   const files: Record<string, string | Uint8Array | null> = {
     'meta/info.json': JSON.stringify(info(), null, 4),
     'meta/stats.json': JSON.stringify(stats(), null, 4),
-    'meta/tasks.parquet': parquet,
-    'meta/episodes/chunk-000/file-000.parquet': parquet,
-    'data/chunk-000/file-000.parquet': parquet,
-    'data/chunk-000/file-001.parquet': parquet,
+    'meta/tasks.parquet': parquet(1),
+    'meta/episodes/chunk-000/file-000.parquet': parquet(20),
+    'data/chunk-000/file-000.parquet': parquet(300),
+    'data/chunk-000/file-001.parquet': parquet(100),
     ...replaced,
   }
   for (const [file, content] of Object.entries(files)) if (content !== null) writeFile(join(folder, file), content)

@@ -70,8 +70,9 @@ describe('makeLock', () => {
     writeDataset(join(folder, 'empty'), {
       'meta/info.json': JSON.stringify(info({ total_episodes: 0, total_frames: 0 })),
     })
-    writeDataset(join(folder, 'torn'), { 'data/chunk-000/file-000.parquet': parquet.subarray(0, 20) })
-    const roots = ['nothing', 'old', 'empty', 'torn']
+    writeDataset(join(folder, 'torn'), { 'data/chunk-000/file-000.parquet': parquet(300).subarray(0, 20) })
+    writeDataset(join(folder, 'short'), { 'data/chunk-000/file-001.parquet': null })
+    const roots = ['nothing', 'old', 'empty', 'torn', 'short']
     const { findings } = makeLock(
       { data: roots.map((root) => ({ from: { kind: 'lerobotDataset', root }, weight: 1 })) },
       folder,
@@ -81,12 +82,14 @@ describe('makeLock', () => {
       'VLA026 error data.1.from.root',
       'VLA022 error data.2.from.root',
       'VLA021 error data.3.from.root',
+      'VLA021 error data.4.from.root',
     ])
     expect(findings.map(({ message }) => message)).toEqual([
       "No LeRobot dataset at 'nothing': there is no such folder.",
       "The dataset at 'old' has format v2.1; LeRobot reads v3.0.",
       "The dataset at 'empty' has no episodes.",
       "The dataset at 'torn' cannot be used: data/chunk-000/file-000.parquet: its Parquet footer is missing: the recording was not finalised, or the file was cut off.",
+      "The dataset at 'short' is not whole: the files in data/ hold 300 frames, meta/info.json says 400.",
     ])
     expect(findings[1]?.fix).toContain('convert_dataset_v21_to_v30')
     for (const finding of findings) expect(finding.why).toBe(lockRules[finding.id as keyof typeof lockRules].why)
