@@ -2,11 +2,9 @@
 import type { MergePatch } from './rule.ts'
 
 /** What stands before `export default defineVLAPipeline({ … })`. */
-export const BASE_HEAD = `const tower = timmVision('convnext_atto', { imageSize: 64, output: 'map', layer: 0 })
+export const BASE_HEAD = `const tower = timmVision('convnext_atto', { weights: './weights/tower', imageSize: 64, output: 'map', layer: 0 })
 const keyPoints = spatialSoftArgmax({ points: 32 })
-const trunk = causalLM({
-  config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 4, num_attention_heads: 4, vocab_size: 320 },
-})`
+const trunk = causalLM('./weights/trunk')`
 
 export const BASE_PIPELINE: Readonly<Record<string, string>> = {
   name: `name: 'example'`,
@@ -31,6 +29,17 @@ const statistics = (width: number): MergePatch =>
     ]),
   )
 
+/** Of weights whose files are elsewhere: the configuration and the tokenizer are at hand. */
+const pretrained = (config: MergePatch): MergePatch => ({
+  revision: null,
+  fingerprint: '0'.repeat(64),
+  config,
+  image: null,
+  tokenizer: ['tokenizer.json'],
+  tensors: {},
+  statistics: {},
+})
+
 /** What vla.lock.json knows of the base pipeline's dataset. */
 export const BASE_LOCK: MergePatch = {
   schemaVersion: 1,
@@ -48,5 +57,16 @@ export const BASE_LOCK: MergePatch = {
       statistics: { 'observation.state': statistics(4), action: statistics(4) },
     },
   },
-  weights: {},
+  weights: {
+    'weights/tower': pretrained(null),
+    'weights/trunk': pretrained({
+      model_type: 'llama',
+      hidden_size: 128,
+      intermediate_size: 256,
+      num_hidden_layers: 4,
+      num_attention_heads: 4,
+      vocab_size: 320,
+      eos_token_id: 2,
+    }),
+  },
 }

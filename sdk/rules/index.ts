@@ -34,6 +34,7 @@ import { phasesOutOfOrder } from './freezing/vla304-phases-out-of-order.ts'
 import { recomputeWithoutGradient } from './freezing/vla305-recompute-without-gradient.ts'
 import { lastLayersWithoutBlocks } from './freezing/vla306-last-layers-without-blocks.ts'
 import { phaseChangesNothing } from './freezing/vla307-phase-changes-nothing.ts'
+import { frozenAtRandom } from './freezing/vla308-frozen-at-random.ts'
 import { unfrozenAtNoRate } from './freezing/vla309-unfrozen-at-no-rate.ts'
 import { requeueWithoutCheckpoint } from './launch/vla801-requeue-without-checkpoint.ts'
 import { launchedTwice } from './launch/vla802-launched-twice.ts'
@@ -182,6 +183,7 @@ export const rules: readonly Rule[] = [
   recomputeWithoutGradient,
   lastLayersWithoutBlocks,
   phaseChangesNothing,
+  frozenAtRandom,
   unfrozenAtNoRate,
   nothingToShare,
   nothingToAdapt,

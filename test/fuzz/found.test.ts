@@ -41,7 +41,7 @@ describe('what is no JSON in a list of a config', () => {
   it('is one finding', () => {
     const config = `{ resize_imgs_with_padding: [new Set() as never, 512] }`
     expect(
-      said(`model: smolvla({ cameras: ['front'], config: ${config} })`).filter((text) => !/^VLA0[29]/.test(text)),
+      said(`model: smolvla({ cameras: ['front'], config: ${config} })`).filter((text) => /^VLA(?:00|530)/.test(text)),
     ).toEqual(['VLA003 model.config.resize_imgs_with_padding[0] is an object, which is not plain data.'])
   })
 })

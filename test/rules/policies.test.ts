@@ -5,8 +5,11 @@ import type { MergePatch } from '../../sdk/rules/rule.ts'
 import { findPolicy } from '../../sdk/catalog/lerobot/index.ts'
 import { judge, lockOf, pipelineText } from './chain.ts'
 
-const found = (code: string, patch?: MergePatch, weights: Lock['weights'] = {}): Finding[] =>
-  judge(pipelineText(code), { ...lockOf(patch), weights }).findings.filter(({ severity }) => severity !== 'info')
+const found = (code: string, patch?: MergePatch, weights: Lock['weights'] = {}): Finding[] => {
+  const lock = lockOf(patch)
+  const { findings } = judge(pipelineText(code), { ...lock, weights: { ...lock.weights, ...weights } })
+  return findings.filter(({ severity }) => severity !== 'info')
+}
 const brief = (findings: readonly Finding[]): string[] => findings.map(({ id, path }) => `${id} ${path.join('.')}`)
 
 /** The weights directory ./weights/mine, as the lock has it. */

@@ -27,17 +27,19 @@ export const adapterOnTiedHead = defineRule({
   valid: [
     {
       caption: 'Named layers.',
-      code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: causalLM({ config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 1024, tie_word_embeddings: true } }), action: tokens({ bins: 64 }), promptTokens: 96 }),
+      code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: trunk, action: tokens({ bins: 64 }), promptTokens: 96 }),
 modules: { language: { adapt: lora({ rank: 8, targets: ['q_proj', 'v_proj'] }) } },`,
       also: ['VLA406'],
+      lock: { weights: { 'weights/trunk': { config: { vocab_size: 1024, tie_word_embeddings: true } } } },
     },
   ],
   invalid: [
     {
       caption: 'Every linear, the tied head included.',
-      code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: causalLM({ config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 1024, tie_word_embeddings: true } }), action: tokens({ bins: 64 }), promptTokens: 96 }),
+      code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: trunk, action: tokens({ bins: 64 }), promptTokens: 96 }),
 modules: { language: { adapt: lora({ rank: 8 }) } },`,
       also: ['VLA406'],
+      lock: { weights: { 'weights/trunk': { config: { vocab_size: 1024, tie_word_embeddings: true } } } },
     },
   ],
   check({ plan, known, each, report }) {

@@ -31,13 +31,13 @@ export const promptFillsItsLength = defineRule({
   valid: [
     {
       caption: 'One token per byte, and room for a sentence.',
-      code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: trunk, action: regression({ chunk: 8 }), prompt: 'Do: {instruction}', promptTokens: 96 }),`,
+      code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: causalLM({ config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 4, num_attention_heads: 4 } }), action: regression({ chunk: 8 }), prompt: 'Do: {instruction}', promptTokens: 96 }),`,
     },
   ],
   invalid: [
     {
       caption: "OpenVLA's prompt in 48 bytes.",
-      code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: trunk, action: regression({ chunk: 8 }), promptTokens: 48 }),`,
+      code: `model: composed({ cameras: ['front'], vision: tower, projector: keyPoints, language: causalLM({ config: { model_type: 'llama', hidden_size: 128, intermediate_size: 256, num_hidden_layers: 4, num_attention_heads: 4 } }), action: regression({ chunk: 8 }), promptTokens: 48 }),`,
     },
   ],
   check({ plan, path, report }) {

@@ -30,13 +30,14 @@ export const nothingTrains = defineRule({
   valid: [
     {
       caption: 'The action head trains throughout.',
-      code: `modules: { vision: { freeze: 'always' }, projector: { freeze: 'always' }, language: { freeze: 'always' } },`,
+      code: `modules: { vision: { freeze: 'always' }, language: { freeze: 'always' } },`,
     },
   ],
   invalid: [
     {
       caption: 'All frozen.',
       code: `modules: { vision: { freeze: 'always' }, projector: { freeze: 'always' }, language: { freeze: 'always' }, action: { freeze: 'always' } },`,
+      also: ['VLA308'],
     },
     {
       caption: 'Nothing before half of the run.',
