@@ -26,9 +26,9 @@ export const frozenAtRandom = defineRule({
     },
   ],
   messages: {
-    frozen: 'Nothing is loaded into {modules}, which never trains: it stays at its random first values.',
+    frozen: 'Nothing is loaded into {modules}, and nothing of it trains: it stays at its random first values.',
     adapted:
-      'Nothing is loaded into {modules}, of which only adapters train: the base stays at its random first values.',
+      'Nothing is loaded into {modules}, and only adapters of it train: the base stays at its random first values.',
   },
   valid: [
     {
@@ -51,6 +51,11 @@ modules: { vision: { freeze: 'always' } },`,
     },
   ],
   invalid: [
+    {
+      caption: "SmolVLA as LeRobot's defaults have it, without weights: its vision-language model is frozen.",
+      code: `model: smolvla({ cameras: ['camera1'] }),
+cameras: { camera1: 'observation.image' },`,
+    },
     {
       caption: 'A tower without weights.',
       code: `model: composed({ cameras: ['front'], vision: timmVision('convnext_atto', { imageSize: 64, output: 'map', layer: 0 }), projector: keyPoints, language: trunk, state: true, action: regression({ chunk: 8 }), promptTokens: 96 }),
