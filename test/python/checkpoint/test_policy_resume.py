@@ -24,7 +24,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def policy_project(folder: Path, dataset: Path) -> Project:
     project = Project(folder, overlays=("real", "policy"))
     shutil.copytree(dataset, folder / "dataset")
-    for name in ("small_specs.py", "tiny.py"):
+    for name in ("small_specs.py", "tiny.py", "small_pi.py"):
         shutil.copy(HERE.parent / "policies" / name, folder)
     return project
 
